@@ -19,9 +19,8 @@ export interface Provider {
    */
   create(offer: Offer, spec: MachineSpec, key: string, options: CallOptions): Promise<MachineId>;
   /**
-   * Preflight: asks whether the provider would accept such a machine, and creates nothing. Throws the `ProviderRefusal`
-   * that `create` would throw; any other error means that the provider could not be asked. Absent: only `create` shows
-   * it.
+   * Preflight: asks whether the provider would accept such a machine. Throws the `ProviderRefusal` of `create`; any other
+   * error means that the provider could not be asked. Absent: only `create` finds out.
    */
   preflight?(offer: Offer, spec: MachineSpec, options: CallOptions): Promise<void>;
   /** One round trip for many machines. Unknown ids are reported as `gone`. */
@@ -51,10 +50,9 @@ export interface Provider {
   stop?(id: MachineId, options: CallOptions): Promise<void>;
   start?(id: MachineId, options: CallOptions): Promise<void>;
   /**
-   * Removes an owner's resources beside machines (firewall groups, key pairs, disks) after its last machine is gone.
-   * The owner is a service, by its `svc-service-key`, or a controller with `credentials`, by its key: then with all its
-   * launches. Succeeds when there is nothing. Throws while the provider still has a resource; the caller then calls
-   * again.
+   * Removes a gone owner's resources beside machines (firewall groups, key pairs, disks). `ownerKey` is a service's
+   * `svc-service-key`, or the key of a controller with `credentials`: then includes its launches. Succeeds when there
+   * is nothing. Throws while the provider still has a resource; the caller then calls again.
    */
   release(ownerKey: string, options: CallOptions): Promise<void>;
   /** The bucket from which a region's machines fetch files. Absent or undefined: files are copied to each machine. */
@@ -66,7 +64,7 @@ export interface Provider {
 /** One of the nodes that make up a machine and start together. */
 export interface MachineNode {
   readonly rank: number;
-  /** Address for the other nodes. */
+  /** The address at which the other nodes reach it. */
   readonly ip: string;
   readonly remote: Remote;
 }
@@ -78,13 +76,13 @@ export interface CallOptions {
 
 /** Options of a check. */
 export interface CheckOptions extends CallOptions {
-  /** How long calls for facts that are only displayed may delay the check, ms. */
+  /** Maximum delay by calls for facts that are only displayed, ms. */
   readonly factsMs?: number;
 }
 
 /** Credentials for a remote controller to use a provider as its user does: as few as possible. */
 export interface PortableCredentials {
-  /** What is copied, for the user: `keys of the AWS profile default`. */
+  /** The copied items, for the user: `keys of the AWS profile default`. */
   readonly summary: string;
   /** Written with mode 0600 below the controller's home. */
   readonly files: readonly PortableFile[];
@@ -93,17 +91,16 @@ export interface PortableCredentials {
 
 /** A file in a remote controller's home. */
 export interface PortableFile {
-  /** Relative to the home. */
   readonly path: string;
   readonly content: string;
-  /** Leave a file that already exists as it is. */
+  /** An existing file stays as it is. */
   readonly once?: boolean;
 }
 
 /** The provider and home of a controller to deploy. */
 export interface ControllerTarget {
   readonly provider: string;
-  /** Tag `svc-owner` of the controller's launches, by which the deploying home finds them. Absent: only planned. */
+  /** Tag `svc-owner` of its launches; the home that deployed it finds them by this tag. Absent: it is only planned. */
   readonly key?: string;
   /** Its SVC_HOME, absolute on its machine. */
   readonly home: string;
@@ -130,7 +127,7 @@ declare const machineId: unique symbol;
 /** A machine's id, unique within its provider. */
 export type MachineId = string & { readonly [machineId]: true };
 
-/** Whether a text, such as one from the database, can be an id. It does not check the provider. */
+/** Whether a text, such as one from the database, can be an id of some provider. */
 export function isMachineId(text: string): text is MachineId {
   return text !== '';
 }
@@ -154,7 +151,7 @@ export interface Offer {
   readonly spot: boolean;
   /** US dollars, with the requested disk; 0 for machines that the user owns. */
   readonly hourlyUsd: number;
-  /** Nodes of such machines that fit now, for plans; others may take the room. Absent: unknown or unlimited. */
+  /** Maximum number of nodes that fit now. Others may take the room. Absent: unknown or unlimited. */
   readonly room?: number | undefined;
 }
 
@@ -168,9 +165,9 @@ export interface RejectedOffer {
 export interface OfferList {
   readonly offers: readonly Offer[];
   readonly whyNone: string | undefined;
-  /** There are none because the requested region or zone is not one of this provider. */
+  /** There are none because the requested region or zone does not exist at this provider. */
   readonly isMisnamed?: boolean;
-  /** A caveat about the figures, for example that they are old; a sentence. */
+  /** A sentence about the figures, for example that they are old. */
   readonly notice?: string | undefined;
   /** With `explain` only. */
   readonly rejected?: readonly RejectedOffer[];
@@ -200,9 +197,8 @@ export interface MachineSpec {
 }
 
 /**
- * `preempted`: the provider reclaimed the machine. `deleted`: it was removed, or its processes died. `notice`: the
- * provider will reclaim it at about the given time (`interruption`, ms since the epoch), or that is likely
- * (`rebalance`).
+ * `preempted`: the provider reclaimed the machine. `deleted`: it was removed, or its processes died. `interruption`:
+ * the provider will reclaim it at about `at` (ms since the epoch). `rebalance`: that has become likely.
  */
 export type MachineStatus =
   /**
@@ -216,7 +212,7 @@ export type MachineStatus =
       readonly isQueued?: boolean;
       readonly silence?: MachineSilence;
     }
-  /** `host`: where others reach its ports, if it has such an address. `silence`: it ran when the provider last knew. */
+  /** `host`: the address at which others reach its ports. `silence`: it ran when the provider last knew. */
   | { readonly state: 'running'; readonly notice?: MachineNotice; readonly host?: string; readonly silence?: MachineSilence }
   | { readonly state: 'stopped' }
   /**
@@ -236,7 +232,6 @@ export type MachineStatus =
 
 /** Why the provider does not know a machine's state. The machine may still run: its health probes decide. */
 export interface MachineSilence {
-  /** A sentence. */
   readonly message: string;
   /** Whether the provider reclaims spot capacity there. */
   readonly isTaken: boolean;
@@ -264,7 +259,7 @@ export interface ListedMachine {
   readonly tags: Readonly<Record<string, string>>;
 }
 
-/** A provider's finding for `svc check`. */
+/** The result of checking a provider, for `svc check`. */
 export interface ProviderCheck {
   readonly enabled: boolean;
   /** One line: the finding, or why the provider cannot be used. */
@@ -274,13 +269,13 @@ export interface ProviderCheck {
   /** Further facts: the isolation used and why, regions, GPUs. */
   readonly details: readonly (readonly [label: string, value: string])[];
   /**
-   * Why machines of this provider share their ports (a clause), so that programs must listen on `$SVC_REPLICA_PORT`.
-   * Undefined: each machine has all ports to itself.
+   * Why its machines share ports, so that programs must listen on `$SVC_REPLICA_PORT`: a clause. Undefined: they do
+   * not.
    */
   readonly sharedPorts: string | undefined;
   /**
-   * Set when the provider cannot be used only because it, or a part of it, did not answer in time; a later check may
-   * get an answer. A clause such as `the context east did not answer within 9 s`.
+   * Set when the provider cannot be used only because a part of it did not answer in time: a clause such as `the
+   * context east did not answer within 9 s`. A later check may get an answer.
    */
   readonly slow?: string;
 }

@@ -60,7 +60,7 @@ export type {
   Vpc,
 } from '@aws-sdk/client-ec2';
 
-/** Secret. */
+/** AWS access keys. Secrets. */
 export interface AwsKeys {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
@@ -69,10 +69,10 @@ export interface AwsKeys {
   readonly expiresAt: number | undefined;
 }
 
-/** A request for machines, with any type. */
+/** Allows instance types that the SDK does not know. */
 export type LaunchRequest = Omit<RunInstancesCommandInput, 'InstanceType'> & { readonly InstanceType: string };
 
-/** The SDK knows the types of its release; the catalogue and AWS know newer ones. */
+/** The SDK's type has the types of its release; the catalogue and AWS know newer ones. */
 function isInstanceType(name: string): name is _InstanceType {
   return name !== '';
 }
@@ -83,10 +83,10 @@ const timeouts = { connectionTimeout: 5_000, requestTimeout: 15_000, throwOnRequ
 /** With the SDK's exponential backoff: about ten seconds of throttling. */
 const attempts = 5;
 
-/** Per page: the maximum for all actions used here. */
+/** The maximum of items per page that all actions used here accept. */
 const pageSize = 500;
 
-/** EC2 calls in one region. Lists have all pages. Errors are AWS's own. */
+/** EC2 calls in one region. Lists contain all pages. Errors are AWS's own. */
 export type Ec2 = ReturnType<AwsClients['ec2']>;
 /** IAM calls; IAM has no regions. */
 export type Iam = ReturnType<AwsClients['iam']>;
@@ -105,12 +105,12 @@ export class AwsClients {
 
   constructor(profile: string | undefined, fence: Fence) {
     const made = <C extends FencedStack>(make: (region: string) => C) => madeOnce((region) => fencedClient(make(region), fence));
-    // Reaches the credential providers: the SDK must read the user's files again, even if other clients read them.
+    // `ignoreCache`: the SDK must read the user's files again, even if it read them for other clients.
     const common = { retryMode: 'standard', requestHandler: timeouts, ignoreCache: true, ...(profile === undefined ? {} : { profile }) };
     this.#ec2 = made((region) => new EC2Client({ ...common, region, maxAttempts: attempts }));
     this.#ec2Once = made((region) => new EC2Client({ ...common, region, maxAttempts: 1 }));
     this.#ssm = made((region) => new SSMClient({ ...common, region, maxAttempts: attempts }));
-    // A user waits.
+    // A user waits for the answer.
     this.#sts = made((region) => new STSClient({ ...common, region, maxAttempts: 2 }));
     this.#quotas = made((region) => new ServiceQuotasClient({ ...common, region, maxAttempts: 2 }));
     this.#iam = made((region) => new IAMClient({ ...common, region, maxAttempts: attempts }));
@@ -175,7 +175,7 @@ export class AwsClients {
     };
   }
 
-  /** By name, without parameters that do not exist. */
+  /** By name; parameters that do not exist are omitted. */
   async parameters(region: string, Names: string[], signal: AbortSignal | undefined): Promise<ReadonlyMap<string, string>> {
     const { Parameters = [] } = await this.#ssm(region).send(new GetParametersCommand({ Names }), signalOption(signal));
     return new Map(Parameters.flatMap(({ Name, Value }) => (Name === undefined || Value === undefined ? [] : [[Name, Value] as const])));
@@ -186,7 +186,7 @@ export class AwsClients {
     return { account: Account, arn: Arn };
   }
 
-  /** Undefined: AWS does not report it. */
+  /** Undefined when AWS does not report the quota. */
   async quota(region: string, QuotaCode: string, signal: AbortSignal | undefined): Promise<number | undefined> {
     return (await this.#quotas(region).send(new GetServiceQuotaCommand({ ServiceCode: 'ec2', QuotaCode }), signalOption(signal))).Quota
       ?.Value;
@@ -220,7 +220,7 @@ export class AwsClients {
   }
 }
 
-/** Sends each attempt of a request only if the fence permits it. */
+/** Each attempt of a request is sent only if the fence permits it. */
 function fencedClient<C extends FencedStack>(client: C, fence: Fence): C {
   const check =
     <Args, Output>(next: (args: Args) => Promise<Output>) =>
@@ -232,7 +232,6 @@ function fencedClient<C extends FencedStack>(client: C, fence: Fence): C {
   return client;
 }
 
-/** What intercepts each attempt in an SDK client. */
 interface FencedStack {
   readonly middlewareStack: {
     add(

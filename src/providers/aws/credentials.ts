@@ -6,29 +6,26 @@ import { hasErrno } from '../../shared/errors.ts';
 import type { ControllerTarget, PortableCredentials } from '../provider.ts';
 import type { AwsKeys } from './client.ts';
 
-/**
- * Whether the SDK can find any credentials. If not, it need not be loaded, and need not wait for the metadata service,
- * which exists only on AWS machines.
- */
+/** If false, the SDK need not be loaded, nor wait for the metadata service, which exists only on AWS machines. */
 export function mayHaveCredentials(profile: string | undefined): boolean {
   if (profile !== undefined || sources.some((name) => envVar(name) !== undefined)) return true;
   return credentialFiles().some((file) => existsSync(file)) || (envVar('AWS_EC2_METADATA_DISABLED') !== 'true' && isOnAws());
 }
 
-/** In the order of the SDK's default chain. */
+/** The source in the SDK's default chain. */
 export type CredentialSource =
   | { readonly kind: 'profile'; readonly name: string }
   | { readonly kind: 'environment' }
   | { readonly kind: 'default' };
 
-/** The SDK's choice when the configuration names `profile` or none. The environment's profile precedes its keys. */
+/** The SDK's choice for the configuration's `profile`. A profile in the environment precedes keys there. */
 export function credentialSource(profile: string | undefined): CredentialSource {
   const name = profile ?? envVar('AWS_PROFILE');
   if (name !== undefined) return { kind: 'profile', name };
   return { kind: envVar('AWS_ACCESS_KEY_ID') === undefined ? 'default' : 'environment' };
 }
 
-/** Changes with the credentials files, which the SDK caches for the lifetime of the process. */
+/** Changes when a user changes a credentials file. The SDK caches these files for the lifetime of the process. */
 export function credentialFilesStamp(): string {
   return credentialFiles()
     .map((file) => `${file}=${statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? ''}`)
@@ -68,7 +65,7 @@ function isOnAws(): boolean {
 
 const path = 'aws/credentials';
 
-/** Replace Amazon's endpoints. A remote controller needs them too, to find the same resources. */
+/** These replace Amazon's endpoints. A remote controller needs them too, to find the same resources. */
 const endpointNames = [
   'AWS_ENDPOINT_URL',
   'AWS_ENDPOINT_URL_EC2',

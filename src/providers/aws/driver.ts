@@ -20,7 +20,7 @@ import { Launcher } from './launch.ts';
 import { QuotaLines } from './quotas.ts';
 import { releaseRegion } from './release.ts';
 
-/** A check waits this long for quotas by default, ms. */
+/** Default wait of a check for quotas, ms. */
 const quotasMs = 2_000;
 
 /** Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/changing-security-group.html */
@@ -31,7 +31,7 @@ const addressService: AddressService = {
   endpoint: () => envVar('AWS_ENDPOINT_URL_EC2') ?? envVar('AWS_ENDPOINT_URL'),
 };
 
-/** A machine is an EC2 instance. docs/clouds/aws.md lists the other resources and the required rights. */
+/** Machines are EC2 instances. docs/clouds/aws.md lists the other resources and the required rights. */
 export class AwsDriver implements VmDriver<ImageChoice> {
   readonly name = 'aws';
   readonly title = 'AWS';
@@ -49,7 +49,7 @@ export class AwsDriver implements VmDriver<ImageChoice> {
   readonly power: VmPower;
   readonly #clock: Clock;
   readonly #account: AwsAccount;
-  /** Owners for which a role is created. */
+  /** Owners with a role. */
   readonly #roles: NamedIntents;
   readonly #launcher: Launcher;
   readonly #quotas: QuotaLines;
@@ -115,7 +115,7 @@ export class AwsDriver implements VmDriver<ImageChoice> {
   }
 
   async credentials(target: ControllerTarget): Promise<PortableCredentials | undefined> {
-    // It uses its instance role.
+    // On AWS, a controller uses its instance role.
     if (target.provider === this.name) return undefined;
     const config = await this.#account.config();
     const clients = await this.#account.clients(config);
@@ -135,7 +135,7 @@ export class AwsDriver implements VmDriver<ImageChoice> {
     }
   }
 
-  /** By the role of this profile, a controller launches replicas without keys. */
+  /** With this profile's role, a controller launches replicas without keys. */
   async #instanceProfile(
     { spec, owner, offer, identity, signal }: VmLaunchOrder<ImageChoice>,
     clients: AwsClients,
@@ -165,9 +165,7 @@ class AwsAccount {
     return (await this.#context.config()).aws;
   }
 
-  /**
-   * The large SDK is loaded with the first request. New credentials replace the clients: a renewed login works at once.
-   */
+  /** Loads the large SDK with the first request. Replaces clients when credentials change, such as a renewed login. */
   clients({ profile }: Pick<AwsConfig, 'profile'>): Promise<AwsClients> {
     const by = JSON.stringify([profile, credentialFilesStamp()]);
     if (this.#clients?.by === by) return this.#clients.loading;

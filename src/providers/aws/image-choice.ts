@@ -13,13 +13,13 @@ export type ImageChoice =
       readonly searches: readonly ImageSearch[];
     };
 
-/** With the wildcards of `DescribeImages`. */
+/** Wildcards as in `DescribeImages`. */
 interface ImageSearch {
   readonly owner: string;
   readonly name: string;
 }
 
-/** Canonical. Source: https://documentation.ubuntu.com/aws/aws-how-to/instances/find-ubuntu-images/ */
+/** Canonical's account. Source: https://documentation.ubuntu.com/aws/aws-how-to/instances/find-ubuntu-images/ */
 const canonical = '099720109477';
 
 /**
@@ -72,18 +72,18 @@ export function chooseImage(
   return problem ?? { kind: 'given', id };
 }
 
-/** Why a text cannot be an AWS image, as a clause. */
+/** A clause; undefined: it can be an image. */
 function imageProblem(id: string): string | undefined {
   if (id.startsWith('docker:')) return `image_id is the container '${id}', and programs run on machines of AWS without containers`;
   if (!/^ami-[0-9a-z]+$/.test(id)) return `image_id is '${id}', and images of AWS are called ami-...`;
   return undefined;
 }
 
-/** What a launch needs of an image. */
+/** The properties of an image that a launch needs. */
 export interface Image {
   readonly id: string;
   readonly rootDevice: string;
-  /** Minimum of the root disk, GB. */
+  /** Minimum size of the root disk, GB. */
   readonly sizeGb: number;
   readonly user: string;
 }
@@ -91,7 +91,7 @@ export interface Image {
 /** Login user of the default images. */
 export const usualUser = 'ubuntu';
 
-/** Login users by a part of the image's name. The first match applies. */
+/** By a part of the image's name. The first match applies. */
 const users: readonly (readonly [RegExp, string])[] = [
   [/ubuntu/i, 'ubuntu'],
   [/amzn|al2023|amazon[- ]linux|\brhel|red ?hat|suse/i, 'ec2-user'],
@@ -103,7 +103,7 @@ const users: readonly (readonly [RegExp, string])[] = [
   [/bitnami/i, 'bitnami'],
 ];
 
-/** The login user, by an image's name and description. Default `ubuntu`: most images derive from Ubuntu's. */
+/** The login user, by an image's name and description. Most images derive from Ubuntu's. */
 export function userOfImage(...texts: readonly (string | undefined)[]): string {
   for (const text of texts) {
     const found = text === undefined ? undefined : users.find(([name]) => name.test(text));
@@ -112,7 +112,6 @@ export function userOfImage(...texts: readonly (string | undefined)[]): string {
   return usualUser;
 }
 
-/** AWS's names. */
 type Architecture = 'x86_64' | 'arm64';
 
 /**

@@ -6,12 +6,11 @@ import { tagList } from './tags.ts';
 
 const policyName = 'svc';
 
-/** Also names the instance profile. */
 function controllerRoleName(owner: string): string {
   return `${rolePrefix}${fingerprint(owner)}`;
 }
 
-/** Creates the role by which a controller launches replicas without keys. May be repeated after a crash at any step. */
+/** A controller with this role launches replicas without keys. Safe to repeat after a crash at any step. */
 export async function ensureControllerRole(iam: Iam, home: string, owner: string): Promise<string> {
   const name = controllerRoleName(owner);
   const Tags = tagList(sharedTags(home, owner));
@@ -19,12 +18,12 @@ export async function ensureControllerRole(iam: Iam, home: string, owner: string
   await unless('EntityAlreadyExists', () => iam.createRole({ RoleName: name, AssumeRolePolicyDocument, Tags }));
   await iam.putRolePolicy(name, policyName, JSON.stringify(controllerPolicy));
   await unless('EntityAlreadyExists', () => iam.createInstanceProfile(name, Tags));
-  // An instance profile holds one role, and adding it again fails.
+  // An instance profile holds one role. Adding the same role again fails too.
   await unless('LimitExceeded', () => iam.addRoleToInstanceProfile(name, name));
   return name;
 }
 
-/** Removes what `ensureControllerRole` created, in the only order that IAM allows. */
+/** IAM allows only this order. */
 export async function removeControllerRole(iam: Iam, owner: string): Promise<void> {
   const name = controllerRoleName(owner);
   await unless('NoSuchEntity', () => iam.removeRoleFromInstanceProfile(name, name));
@@ -57,7 +56,7 @@ interface Policy {
 
 const ourOwn = { Null: { [`aws:ResourceTag/${ownTags.home}`]: 'false' } };
 
-/** EC2 has no finer rights for reading. Rights to change or remove apply only to resources that `svc` created. */
+/** EC2 has no finer rights for reading. The rights to change and remove apply only to svc's resources. */
 const replicaStatements: readonly PolicyStatement[] = [
   {
     Sid: 'Look',
@@ -83,7 +82,7 @@ const replicaStatements: readonly PolicyStatement[] = [
   {
     Sid: 'Make',
     Effect: 'Allow',
-    // Requests that tag what they create need CreateTags; on its own it stays denied.
+    // AWS requires CreateTags for requests that tag what they create. On its own it stays denied.
     Action: ['ec2:RunInstances', 'ec2:CreateSecurityGroup', 'ec2:ImportKeyPair'],
     Resource: '*',
   },
@@ -118,7 +117,6 @@ const replicaStatements: readonly PolicyStatement[] = [
   },
 ];
 
-/** For the buckets of a service's files. */
 const bucketStatements: readonly PolicyStatement[] = [
   {
     Sid: 'BucketsForFiles',
@@ -141,10 +139,9 @@ const bucketStatements: readonly PolicyStatement[] = [
   },
 ];
 
-/** Rights of a controller on AWS, by its instance role. */
+/** Rights of a controller on AWS, granted by its instance role. */
 export const controllerPolicy: Policy = { Version: '2012-10-17', Statement: [...replicaStatements, ...bucketStatements] };
 
-/** EC2 may assume the role. */
 const controllerTrust = {
   Version: '2012-10-17',
   Statement: [{ Effect: 'Allow', Principal: { Service: 'ec2.amazonaws.com' }, Action: 'sts:AssumeRole' }],
@@ -152,7 +149,6 @@ const controllerTrust = {
 
 const rolePrefix = 'svc-controller-';
 
-/** To create the role of a controller. */
 const roleStatements: readonly PolicyStatement[] = [
   {
     Sid: 'RoleOfTheController',
@@ -174,8 +170,8 @@ const roleStatements: readonly PolicyStatement[] = [
   },
 ];
 
-/** All rights of a user whose svc also creates roles: the policy in docs/clouds/aws.md. */
+/** The policy in docs/clouds/aws.md: all rights of a user who also lets svc create roles. */
 export const userPolicy: Policy = { Version: '2012-10-17', Statement: [...controllerPolicy.Statement, ...roleStatements] };
 
-/** AWS checks these although svc sends no such request. */
+/** AWS checks these rights although svc sends no such request. */
 export const impliedActions: readonly string[] = ['iam:CreateServiceLinkedRole'];

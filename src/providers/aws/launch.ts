@@ -32,11 +32,10 @@ interface AskedLaunch {
   readonly spent: ReadonlySet<string>;
 }
 
-/** ms. Images change every few weeks; a group of launches uses the same one. */
+/** ms. Images change every few weeks. */
 const imageRememberedMs = 600_000;
 const networkRememberedMs = 60_000;
 
-/** Maximum number of ended machines of one key in one location. */
 const maxGenerations = 20;
 
 /** Launches instances. Caches what launches share. */
@@ -55,7 +54,6 @@ export class Launcher {
     this.#networks = new Remembered(clock, networkRememberedMs);
   }
 
-  /** Throws AWS's errors and refusals. */
   async launch(order: AwsLaunchOrder): Promise<Launched> {
     const ec2 = order.clients.ec2(order.offer.region, order.signal);
     try {
@@ -201,7 +199,7 @@ function launched({ InstanceId, Tags }: Instance): Launched {
   return { instanceId: InstanceId, user: readTagList(Tags)[ownTags.user] ?? usualUser };
 }
 
-/** The parts of a launch request. */
+/** Parts of a launch request. */
 export interface LaunchParts {
   readonly offer: Offer;
   readonly spec: MachineSpec;
@@ -232,7 +230,7 @@ export function launchRequest(parts: LaunchParts): LaunchRequest {
     KeyName: parts.keyName,
     UserData: Buffer.from(parts.userData).toString('base64'),
     BlockDeviceMappings: [blockDevice(parts)],
-    // Processes need a token for the metadata service; one hop keeps containers from it.
+    // The metadata service requires a token, and containers cannot reach it.
     MetadataOptions: { HttpTokens: 'required', HttpPutResponseHopLimit: 1, HttpEndpoint: 'enabled' },
     // A replica that shuts itself down must cost nothing. A controller must start again with its disk.
     InstanceInitiatedShutdownBehavior: spec.role === 'replica' ? 'terminate' : 'stop',
@@ -251,8 +249,8 @@ export function launchRequest(parts: LaunchParts): LaunchRequest {
 }
 
 /**
- * Sets the public address explicitly, because subnets have different defaults. The network interface then holds groups
- * and subnet: AWS refuses them beside an interface. Without a subnet AWS uses one of the default VPC.
+ * A subnet has its own default for public addresses, so they are set explicitly, at a network interface. Groups and
+ * subnet belong there too: AWS refuses them beside an interface.
  * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceNetworkInterfaceSpecification.html
  */
 function placement({ offer, subnetId, groupId, publicAddress }: LaunchParts): Partial<LaunchRequest> {

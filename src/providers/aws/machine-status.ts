@@ -31,7 +31,7 @@ const preemptions: ReadonlySet<string> = new Set([
   'Server.InsufficientInstanceCapacity',
 ]);
 
-/** Not refusals: a user or the machine itself ended it. */
+/** A user or the machine itself ended it: this is no refusal. */
 const deletions: ReadonlySet<string> = new Set([
   'Client.UserInitiatedShutdown',
   'Client.UserInitiatedHibernate',
@@ -40,8 +40,8 @@ const deletions: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Codes with another meaning than in a request's error. For `Client.InternalError` EC2 mostly may not use the KMS key
- * of an encrypted disk: https://repost.aws/knowledge-center/kms-iam-ec2-permission
+ * `Client.InternalError` mostly means that EC2 may not use the KMS key of an encrypted disk:
+ * https://repost.aws/knowledge-center/kms-iam-ec2-permission
  */
 const lateMeanings: ReadonlyMap<string, LateRefusal> = new Map([
   ['Client.InternalError', { kind: 'setup', scope: 'whole-region' }],
@@ -50,11 +50,11 @@ const lateMeanings: ReadonlyMap<string, LateRefusal> = new Map([
   ['Server.SpotInstanceShutdown', { kind: 'capacity', scope: 'zone' }],
 ]);
 
-/** Messages begin with the code, which sometimes is only there. */
+/** Sometimes the code is only in the message. */
 const leadingCode = /^(?:Client|Server)\.\w[\w.]*/;
 
 function goneStatus({ StateReason, StateTransitionReason = '' }: Ended): Extract<VmStatus, { state: 'gone' }> {
-  // This reason is older than the end.
+  // The reason from the pending state does not explain the end.
   const { Code = '', Message = '' } = StateReason?.Code === 'pending' ? {} : (StateReason ?? {});
   const said = [Message, StateTransitionReason].find((text) => leadingCode.test(text)) ?? Message;
   const code = Code === '' ? (leadingCode.exec(said)?.[0] ?? '') : Code;
@@ -65,7 +65,7 @@ function goneStatus({ StateReason, StateTransitionReason = '' }: Ended): Extract
   return { state: 'gone', reason, ...(message !== undefined && { message, mayPass: true }), ...(refusal !== undefined && { refusal }) };
 }
 
-/** What a code means for further launches, as in a request's error. */
+/** The meaning for further launches; undefined for unknown codes. */
 function lateRefusal(code: string): LateRefusal | undefined {
   const own = lateMeanings.get(code);
   if (own !== undefined || code === '') return own;
@@ -74,20 +74,20 @@ function lateRefusal(code: string): LateRefusal | undefined {
   return { kind: meaning.kind, scope: meaning.about === 'offer' ? 'zone' : meaning.about };
 }
 
-/** `CODE: MESSAGE`. AWS begins most messages with the code. */
+/** `CODE: MESSAGE`. AWS begins most of its messages with the code. */
 function wordsOf(code: string, message = ''): string | undefined {
   const said = message.trim();
   if (said === '' || said === code) return code === '' ? undefined : code;
   return said.startsWith(code) ? said : `${code}: ${said}`;
 }
 
-/** Announce the end. Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-request-status.html */
+/** These codes announce the end: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-request-status.html */
 const announcements: ReadonlySet<string> = new Set(['marked-for-termination', 'marked-for-stop']);
 
-/** ms from a machine's mark until AWS reclaims it. */
+/** AWS reclaims a marked machine two minutes after it was marked, ms. */
 const graceMs = 120_000;
 
-/** A spot request's interruption notice. */
+/** The interruption notice in a spot request. */
 export function noticeOf(request: Pick<SpotInstanceRequest, 'Status'>): MachineNotice | undefined {
   const code = request.Status?.Code;
   if (code === undefined || !announcements.has(code)) return undefined;

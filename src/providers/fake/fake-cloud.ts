@@ -12,46 +12,43 @@ import {
 import { FakeMachine, type JobBehaviour } from './fake-machine.ts';
 
 interface FakeAnswer {
-  /** Delay, ms; infinity: never. Absent: at once. */
+  /** Delay, ms; infinity: never. */
   readonly afterMs?: number;
-  /** Thrown instead. */
+  /** Thrown instead of creating a machine. */
   readonly refusal?: Error | undefined;
 }
 
 /** Tests may change all of it during use. */
 interface FakeConduct {
-  /** Of each call, ms. */
+  /** Duration of each call, ms. */
   callMs: number;
-  /** From accepting to running, ms. */
+  /** Time from accepting to running, ms. */
   bootMs: number;
-  /** Maximum of machines. */
   capacity: number;
-  /** Refuses new machines although it has capacity. */
+  /** Why it refuses new machines although it has capacity. */
   refuseWith: 'capacity' | 'quota' | undefined;
-  /** In addition to the settings above. */
+  /** Applies in addition to the settings above. */
   answerTo: (offer: Offer) => FakeAnswer;
   /** Called before and after a call takes effect. The caller gets the error that it throws. */
   onCall: (when: 'before' | 'after') => void;
-  /** If not, callers find changes by polling. */
   pushesChanges: boolean;
-  /** Share of calls, 0 to 1, that take effect but lose their reply. */
+  /** Share of the calls, 0 to 1, that take effect but lose their reply. */
   lostReplies: number;
   /** `machineNumber` counts from 1. */
   jobOf: (machineNumber: number, rank: number) => JobBehaviour;
-  /** Why a machine does not run in time. */
   bootOf: (machineNumber: number, offer: Offer) => FakeBoot;
 }
 
-/** Empty: it runs in time. */
+/** An empty object: the machine runs in time. */
 interface FakeBoot {
   readonly message?: string;
-  /** It never runs, nor would an identical machine. */
+  /** It never runs, and neither would an identical machine. */
   readonly hopeless?: string;
-  /** A refusal after the provider had accepted. */
+  /** The provider refuses it after it had accepted. */
   readonly refused?: LateRefusal & { readonly message: string };
 }
 
-/** A provider in memory. Every `FakeProvider` that is opened on it shares its state. */
+/** The state of a provider in memory, shared by every `FakeProvider` on it. */
 export class FakeCloud {
   readonly clock: Clock;
   readonly random: Random;
@@ -68,10 +65,10 @@ export class FakeCloud {
     jobOf: () => ({}),
     bootOf: () => ({}),
   };
-  /** All machines ever created. Tests find duplicates and leftovers in it. */
+  /** Also gone ones: tests find duplicates and leftovers. */
   readonly machines = new Map<MachineId, FakeMachine>();
   readonly watchers = new Set<() => void>();
-  /** Arguments of `release`. */
+  /** Owners for which `release` was called. */
   readonly releases: string[] = [];
 
   constructor(clock: Clock, random: Random, offers: readonly Offer[]) {
@@ -118,21 +115,19 @@ export class FakeCloud {
     this.machines.get(id)?.end('preempted', message);
   }
 
-  /** The provider will reclaim the machine, or may. */
   announce(id: MachineId, notice: MachineNotice): void {
     const machine = this.machines.get(id);
     if (machine !== undefined) machine.notice = notice;
     for (const notify of this.watchers) notify();
   }
 
-  /** The provider does not know the machine's state; undefined: it knows again. */
+  /** `silence` undefined: the provider knows the machine's state again. */
   silence(id: MachineId, silence: MachineSilence | undefined): void {
     const machine = this.machines.get(id);
     if (machine !== undefined) machine.silence = silence;
     for (const notify of this.watchers) notify();
   }
 
-  /** By an address from a machine's remote. */
   isServing(host: string): boolean {
     return this.living.some((machine) => machine.host === host && machine.isServing());
   }

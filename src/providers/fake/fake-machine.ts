@@ -3,19 +3,17 @@ import type { MemoryKills } from '../../remote/remote.ts';
 import type { CancelTimer, Clock } from '../../shared/clock.ts';
 import type { LateRefusal, MachineId, MachineNotice, MachineSilence, MachineSpec, Offer } from '../provider.ts';
 
-/** A machine's jobs. Times are ms. */
+/** How a machine's jobs behave. Times are ms. */
 export interface JobBehaviour {
   readonly setupMs?: number;
-  /** Absent: 0. */
   readonly setupExitCode?: number;
-  /** Until `run` ends by itself; absent: never. */
+  /** From the start of `run` until it ends by itself; absent: it does not end. */
   readonly runMs?: number;
   readonly exitCode?: number;
-  /** From the start of run until its program answers; absent: at once. */
+  /** From the start of `run` until its program answers. */
   readonly readyAfterMs?: number;
-  /** Kills that the machine's own memory limit reports. */
   readonly memoryKills?: MemoryKills;
-  /** From SIGTERM until its program ends; absent: at once. */
+  /** From SIGTERM until its program ends by itself. */
   readonly stopMs?: number;
 }
 
@@ -31,13 +29,13 @@ interface FakeMachineSettings {
   readonly onChange: () => void;
 }
 
-/** Of all fake machines. */
+/** The boot id of all fake machines. */
 export const fakeBootId = 'fake-boot';
 
 const sigkill = 137;
 const sigterm = 143;
 
-/** A machine in memory, with files and one job at a time. With several nodes, it is the first one. */
+/** One machine in memory, with its files and one job at a time; of a multi-node machine, the first node. */
 export class FakeMachine {
   readonly id: MachineId;
   readonly key: string;
@@ -48,14 +46,12 @@ export class FakeMachine {
   readonly files = new Map<string, string>();
   readonly living = new Set<number>();
   readonly rank: number;
-  /** All nodes of the machine by rank, including this one. */
+  /** All nodes by rank, including this one. */
   readonly nodes: readonly FakeMachine[];
   goneReason: 'preempted' | 'deleted' | 'unknown' | undefined;
-  /** While it boots, or when it is gone. */
   message: string | undefined;
-  /** Nor would an identical machine run. */
+  /** An identical machine would not run either. */
   isHopeless = false;
-  /** Its provider ended it before it ran. */
   refusal: LateRefusal | undefined;
   notice: MachineNotice | undefined;
   silence: MachineSilence | undefined;
@@ -107,7 +103,6 @@ export class FakeMachine {
     this.#onChange();
   }
 
-  /** Why it does not run yet. */
   say(message: string): void {
     this.message = message;
     this.#onChange();
@@ -126,7 +121,7 @@ export class FakeMachine {
     signal.addEventListener('abort', () => watchers.delete(onChange), { once: true });
   }
 
-  /** As the runner; a job that was already started is left alone. */
+  /** Does nothing if the job was already started. */
   startJob(dir: string): void {
     if (this.files.has(`${dir}/status`)) return;
     const record = { bootId: fakeBootId, runner: this.#spawn(), program: this.#spawn(), ...noEnd } as const;
@@ -138,7 +133,6 @@ export class FakeMachine {
     return undefined;
   }
 
-  /** Settles when the job has ended. */
   async stopJob(dir: string, graceMs: number): Promise<void> {
     if (this.#job?.dir !== dir || this.#job.record.phase === 'ended') return;
     const { stopMs = 0 } = this.#behaviour;
@@ -150,7 +144,7 @@ export class FakeMachine {
     this.#endJob(sigkill, 'run');
   }
 
-  /** Leaves no record, as when the kernel kills the runner too for lack of memory. */
+  /** Leaves no record, as when the kernel kills the runner too (OOM). */
   loseProcesses(): void {
     this.#cancelTimer?.();
     this.living.clear();
@@ -197,7 +191,7 @@ export class FakeMachine {
 
 const noEnd = { startedAt: undefined, endedAt: undefined, exitCode: undefined, signal: undefined, failedPhase: undefined } as const;
 
-/** Base folder of a fake machine. */
+/** The base folder of a fake machine. */
 export function fakeBaseDir({ id, rank }: FakeMachine): string {
   return rank === 0 ? `/fake/${id}` : `/fake/${id}-${rank}`;
 }

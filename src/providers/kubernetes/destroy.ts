@@ -7,18 +7,17 @@ import { anchorName, ownLabels, tagLabel, type MachineRef } from './names.ts';
 import { runsNothing, type Pod } from '../../kubernetes/pod.ts';
 import { pathOfAll, pathOfOne } from '../../kubernetes/paths.ts';
 
-/** For a pod's programs to end, s. Replicas that had to drain have drained before. */
+/** For a pod's programs to end, s. Replicas have drained before. */
 const graceSeconds = 10;
-/** After this time, ms, a ready node ends its pod alone. */
+/** After this time, ms, svc leaves a pod to its ready node. */
 const goneMs = (graceSeconds + 15) * 1_000;
 
-/** Polls of a machine's pods while it is created or removed. Schedulers and nodes mostly take milliseconds. */
+/** Backoff of polls for a machine's pods. Schedulers and nodes mostly take milliseconds. */
 export const podPoll: Backoff = { firstMs: 60, longestMs: 1_000, factor: 1.5 };
 
 /**
- * Removes a machine's pods and waits until they are gone, because they occupy their room until then. A pod of a silent
- * node is deleted without the node's confirmation, unless the silence is widespread: then the node ends the pod when it
- * reports again. Returns whether the Kubernetes cluster has no pod of the machine any more.
+ * Removes a machine's pods and waits until they are gone: until then they occupy their room. Forces the deletion on a
+ * silent node, unless silence is widespread. Returns whether no pod of the machine exists any more.
  */
 export async function removeMachine(
   cluster: KubernetesCluster,
@@ -26,7 +25,7 @@ export async function removeMachine(
   clock: Clock,
   signal: AbortSignal | undefined,
 ): Promise<boolean> {
-  // The anchor of a machine without an owner has the machine's name. Its removal removes the other resources.
+  // A machine without an owner has an anchor of its own name, whose removal removes its other resources.
   const anchor = cluster.api.remove(pathOfOne('ConfigMap', ref.namespace, ref.base), { signal });
   const [areGone] = await Promise.all([removePods(cluster, ref, clock, signal), anchor]);
   cluster.changed();
@@ -45,10 +44,7 @@ async function removePods(cluster: KubernetesCluster, ref: MachineRef, clock: Cl
   }
 }
 
-/**
- * Requests the removal of pods. Forces it where the node cannot end the pod or has ended it: some nodes report the end
- * up to a minute late.
- */
+/** Forces the removal where the node cannot end the pod or has ended it: some nodes report that a minute late. */
 export async function removeEach(
   cluster: Pick<KubernetesCluster, 'api' | 'troubles'>,
   pods: readonly Pod[],
@@ -59,7 +55,7 @@ export async function removeEach(
     pods.map(async (pod) => {
       const { name, namespace = '', uid, deletionTimestamp } = pod.metadata;
       const node = pod.spec?.nodeName;
-      // It runs nothing yet.
+      // A pod without a node runs nothing yet.
       const isForced =
         node === undefined || needsForcedDeletion(troubles.get(node)) || (deletionTimestamp !== undefined && runsNothing(pod));
       if (deletionTimestamp !== undefined && !isForced) return;
@@ -68,7 +64,7 @@ export async function removeEach(
   );
 }
 
-/** Removes an owner's resources beside machines. While there are pods, requests their removal and throws. */
+/** Removes an owner's resources beside machines. Throws while there are pods, after it has requested their removal. */
 export async function removeOwned(
   cluster: KubernetesCluster,
   namespace: string,

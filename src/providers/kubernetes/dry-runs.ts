@@ -11,18 +11,12 @@ import { isObject } from '../../shared/json.ts';
 
 const rememberedDescriptions = 100;
 
-/**
- * Preflight: dry runs of pods (`dryRun`) find missing classes, unknown fields, quotas, webhooks and missing rights.
- * Separate requests check the references that a dry run skips.
- */
+/** Preflight: sends pods as dry runs (`dryRun`). Separate requests check the references that a dry run skips. */
 export class DryRuns {
-  /** Accepted descriptions, the least recently used first. */
+  /** Descriptions that were accepted, the least recently used first. */
   readonly #taken = new Set<string>();
 
-  /**
-   * Checks all resources of a service's first replica. Throws a `ProviderRefusal` with the Kubernetes cluster's
-   * message, or the error that prevented an answer.
-   */
+  /** Throws a `ProviderRefusal` with the Kubernetes cluster's message, or the error that prevented an answer. */
   async everything(creation: Creation): Promise<void> {
     const plan = await planMachine(creation);
     try {
@@ -32,7 +26,7 @@ export class DryRuns {
     }
   }
 
-  /** Checks only the pod, once per description. `name` must be unused. */
+  /** Checks only the pod, once per description. */
   async once(creation: Creation, plan: MachinePlan, name: string): Promise<void> {
     const { cluster, ref } = creation;
     const id = fingerprint(JSON.stringify([cluster.context, ref.namespace, draftOf(plan, name)['spec']]));
@@ -52,7 +46,7 @@ async function pod(creation: Creation, draft: KubeDraft): Promise<void> {
   await firstFailure([tried(creation, draft), ...referencesOf(draft).map((reference) => checkReference(creation, reference))]);
 }
 
-/** Throws the first failure in order: the message must not depend on which answers faster. */
+/** Throws the first failure in order, so that the message does not depend on which answers faster. */
 async function firstFailure(parts: readonly Promise<void>[]): Promise<void> {
   for (const result of await Promise.allSettled(parts)) if (result.status === 'rejected') throw result.reason;
 }
@@ -65,7 +59,7 @@ async function tried({ cluster, signal }: Creation, draft: KubeDraft): Promise<v
   }
 }
 
-/** For a webhook with side effects, only a real create shows its answer. */
+/** Webhooks with side effects accept no dry runs. */
 function isUntriable(error: unknown): boolean {
   return kubeStatusOf(error)?.message.includes('does not support dry run') === true;
 }
@@ -85,10 +79,7 @@ async function checkReference({ cluster, ref, offer, signal }: Creation, referen
   );
 }
 
-/**
- * True also when the Kubernetes cluster does not say. An empty change as a dry run also finds ConfigMaps that a user
- * may change but not read.
- */
+/** True also if unknown. An empty change as a dry run finds ConfigMaps that the user may change but not read. */
 async function referenceExists(
   api: KubeApi,
   { kind, name }: Reference,
@@ -111,8 +102,8 @@ interface Reference {
 }
 
 /**
- * Claims and ConfigMaps of a pod, each once: Kubernetes accepts a pod without them and never starts it. Not secrets,
- * which only the Kubernetes cluster should read; not service accounts and classes, which it checks itself.
+ * The claims and ConfigMaps of a pod: without them, Kubernetes accepts it but never starts it. Secrets are left out:
+ * only the Kubernetes cluster should read them. It checks service accounts and classes itself.
  */
 export function referencesOf(draft: KubeDraft): readonly Reference[] {
   const spec = isObject(draft['spec']) ? draft['spec'] : {};
@@ -139,7 +130,7 @@ function itemsOf(holder: Readonly<Record<string, unknown>>, field: string): read
   return Array.isArray(items) ? items.filter((item) => isObject(item)) : [];
 }
 
-/** Empty where pods start without the named object. */
+/** Empty where the pod starts without the named object. */
 function nameIn(reference: unknown, field = 'name'): readonly string[] {
   if (!isObject(reference) || reference['optional'] === true) return [];
   const name = reference[field];

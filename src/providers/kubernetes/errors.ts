@@ -3,14 +3,11 @@ import { SvcError } from '../../shared/errors.ts';
 import type { Offer } from '../provider.ts';
 import { ProviderRefusal } from '../provider-refusal.ts';
 
-/**
- * Of an API server's quota plugin: the limit is reached; the pod lacks an amount that a quota limits; its priority
- * class needs a quota that names the class; or the quota controller has not counted a new quota yet.
- */
+/** Of an API server's quota plugin: the quota is reached, must be named by the pod, or has not been counted yet. */
 const quotaMessages = /exceeded quota|failed quota|insufficient quota to match|status unknown for quota/i;
 
 /**
- * A new pod's error as a refusal (the caller tries another offer), a transient fault, or unchanged. Codes follow
+ * Returns a refusal (the caller tries another offer), a transient fault, or the error unchanged. Codes follow
  * Kubernetes' API conventions; texts are those of its admission plugins.
  */
 export function creationError(error: unknown, offer: Offer): unknown {
@@ -27,18 +24,18 @@ export function creationError(error: unknown, offer: Offer): unknown {
     });
   if (code === 403) {
     if (quotaMessages.test(message)) return refuse('quota', 'namespace');
-    // Kubernetes creates it shortly after a namespace: a retry will succeed.
+    // Kubernetes creates it shortly after a new namespace, so a retry will succeed.
     if (message.includes('serviceaccount "default" not found'))
       return new SvcError('SVC_PLACE_FAILED', `The cluster ${offer.region} is still setting up the namespace: ${message}`, {
         cause: error,
       });
-    // "cannot VERB resource" means that the user lacks a right. Admission plugins and webhooks refuse with other texts.
+    // "cannot VERB resource" means that the user lacks a right. Otherwise a plugin or a webhook refused the pod.
     return / cannot \w+ resource /.test(message) ? refuse('permission', 'whole-region') : refuse('setup', 'region');
   }
-  // Concurrent creates update the same quota object, and one fails.
+  // Concurrent creates of pods update the same quota object, and one of them fails.
   if (code === 409 && message.includes('resourcequotas')) return refuse('throttled', 'whole-region');
   if (code === 429) return refuse('throttled', 'whole-region');
-  // Webhooks may answer with any status. The API server names them.
+  // Webhooks may answer with any status. The API server names them in the message.
   if (/admission webhook .* denied/i.test(message)) return refuse('setup', 'region');
   if (isAgainstSchema(status)) return refuse('setup', 'region');
   if (code === 404) return refuse('setup', 'whole-region');
@@ -46,7 +43,6 @@ export function creationError(error: unknown, offer: Offer): unknown {
   return error;
 }
 
-/** Kinds of refusals with the same remedy. */
 const remedies: Partial<Record<ConstructorParameters<typeof ProviderRefusal>[0], (context: string) => string>> = {
   permission: (context) =>
     `Make the role, and bind it as its first lines say: svc check kubernetes --role | kubectl --context ${context} apply -f -`,
@@ -54,7 +50,7 @@ const remedies: Partial<Record<ConstructorParameters<typeof ProviderRefusal>[0],
   setup: () => 'Correct what the cluster names: there, or in kubernetes.pod_config of the configuration or of the task.',
 };
 
-/** An API server denies the user a request. */
+/** Whether an API server denies the user a request. */
 export function isDenied(error: unknown): boolean {
   return error instanceof SvcError && error.code === 'SVC_DENIED';
 }

@@ -38,12 +38,12 @@ import { portableKubeconfig } from '../../kubernetes/portable-kubeconfig.ts';
 
 /** ms. A search for offers leaves out Kubernetes clusters that have not answered by then. */
 const offersMs = 8_000;
-/** For the name of a dry run's pod. */
+/** Part of the name of a dry run's pod, which is never created. */
 const dryRunKey = 'rehearsal';
 
 const late = (): Error => new SvcError('SVC_KUBERNETES', `it has not answered within ${offersMs / 1_000} s`);
 
-/** A context is a region. A machine is a pod, or a group of pods that start together. */
+/** A context is a region. A machine is one pod, or several that start together. */
 export class KubernetesProvider implements Provider {
   readonly name = 'kubernetes';
   readonly capabilities = {
@@ -83,7 +83,7 @@ export class KubernetesProvider implements Provider {
     return kubernetesOffers(resources, known, ofTask, explain);
   }
 
-  /** Throws an error that is not a refusal when the context does not answer. `offers` leaves out such contexts. */
+  /** A context that does not answer now causes an error that is not a refusal: `offers` leaves such contexts out. */
   async preflight(offer: Offer, spec: MachineSpec, { signal }: CallOptions): Promise<void> {
     await this.#dryRuns.everything(await this.#creation(offer, spec, dryRunKey, signal));
   }
@@ -108,15 +108,12 @@ export class KubernetesProvider implements Provider {
     signal?.throwIfAborted();
     const cluster = await this.#clusters.cluster(ref.context);
     const isGone = await removeMachine(cluster, ref, this.#context.clock, signal);
-    // Port-forwards and other connections of this process must not outlive the pods.
+    // Closes this process's connections, such as port-forwards: none may outlive its pod.
     for (const name of podNames(ref.base)) await this.#remote(ref, name).close();
     this.#states.removed(id, isGone);
   }
 
-  /**
-   * Lists machines in every Kubernetes cluster where this home created something, or may. Throws when a Kubernetes
-   * cluster that may have a machine with these tags cannot be asked: callers must not conclude that there is none.
-   */
+  /** Throws when a Kubernetes cluster that may have such a machine does not answer: "none" would be wrong then. */
   async list(tags: Readonly<Record<string, string>>, { signal }: CallOptions): Promise<readonly ListedMachine[]> {
     signal?.throwIfAborted();
     const found = await this.#namespaces.inAllNamespaces(tags, signal, async ({ context, namespace }, inner) =>
@@ -153,7 +150,7 @@ export class KubernetesProvider implements Provider {
       const namespace = await this.#clusters.namespaceOf(region);
       this.#clusters.quotas.listen({ context: region, namespace }, onFreed, signal);
     };
-    // While the Kubernetes cluster cannot be opened, only the backoff ends its refusals.
+    // Until the Kubernetes cluster can be opened, only the backoff ends its refusals.
     listen().catch(() => undefined);
   }
 
@@ -165,7 +162,7 @@ export class KubernetesProvider implements Provider {
     this.#namespaces.forget(ownerKey);
   }
 
-  /** The launcher provides credentials for a controller in a Kubernetes cluster. */
+  /** For a controller in a Kubernetes cluster, the launcher provides the credentials. */
   async credentials(target: ControllerTarget, { signal }: CallOptions): Promise<PortableCredentials | undefined> {
     signal?.throwIfAborted();
     return target.provider === this.name ? undefined : portableLogin(this.#clusters, this.#namespaces, target);
@@ -210,15 +207,15 @@ export class KubernetesProvider implements Provider {
   }
 }
 
-/** The owner's tags; all of its own for a machine without an owner. */
+/** The tags that all of an owner's machines have; without an owner, all tags of the machine. */
 function intentTags(tags: MachineSpec['tags']): Readonly<Record<string, string>> {
   return ownerOf(tags) === undefined ? tags : sharedTags(tags);
 }
 
-/** Below a remote controller's home. */
+/** Path below a remote controller's home. */
 const kubeconfigFile = 'kubernetes/kubeconfig';
 
-/** A kubeconfig of the usable contexts; undefined: there is none. */
+/** Undefined when no context is usable. */
 async function portableLogin(
   clusters: KubernetesClusters,
   namespaces: NamespaceInventory,
@@ -227,7 +224,7 @@ async function portableLogin(
   const { usable } = await clusters.known();
   if (usable.length === 0) return undefined;
   const { text, contexts, leftOut } = portableKubeconfig(usable);
-  // This home must find the controller's machines if the controller is lost.
+  // If that controller is lost, this home must find its machines.
   if (key !== undefined)
     for (const context of contexts) {
       const namespace = (await clusters.configOf(context)).namespace ?? clusters.contexts().cluster(context).namespace;

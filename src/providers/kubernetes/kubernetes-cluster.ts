@@ -15,14 +15,14 @@ import { byMachine, type PodsByMachine, type PodWatches } from './pod-watches.ts
 /** `hidden`: the user may not read nodes. */
 export type NodeSurvey = { readonly nodes: readonly NodeFacts[] } | { readonly hidden: true };
 
-/** A Kubernetes cluster's report of a machine. */
+/** A machine as its Kubernetes cluster reports it. */
 export interface MachineSight {
   readonly status: MachineStatus;
-  /** In any state. */
+  /** Whether there is a pod of it, in any state. */
   readonly hasPods: boolean;
-  /** It boots and has no node yet. */
+  /** Whether it boots and has no node yet. */
   readonly isWaitingForRoom: boolean;
-  /** Maximum wait for room, s, as set at its creation; undefined: unknown. */
+  /** Its maximum wait for room, s; undefined: unknown. */
   readonly patienceSeconds: number | undefined;
 }
 
@@ -32,11 +32,11 @@ const surveyMs = 2_000;
 const eventsMs = 1_500;
 /** Between event requests, ms: an API server scans all events of a namespace to find those of one pod. */
 const eventsApartMs = 50;
-/** Unrequested events are kept for this long, ms. */
+/** Unused events are forgotten after this time, ms. */
 const keptEventsMs = 60_000;
-/** An event may follow the pod's end that it explains after this long, ms. */
+/** Maximum delay between a pod's end and the event that explains it, ms. */
 const eventDelayMs = 300;
-/** Machines in one request; for more, it covers all pods of the namespace. */
+/** For more machines, a request covers all pods of the namespace. */
 const namedAtOnce = 40;
 
 /** A context's nodes, and this home's pods. */
@@ -70,22 +70,17 @@ export class KubernetesCluster {
     return unlessAborted(this.#survey.result, signal);
   }
 
-  /** A machine was created or removed: invalidates the survey. */
   changed(): void {
     this.#survey = undefined;
   }
 
-  /** Pods by machine, for base names in one namespace. */
   async pods(namespace: string, bases: readonly string[], signal: AbortSignal | undefined): Promise<PodsByMachine> {
     const labelSelector = bases.length <= namedAtOnce ? `${ownLabels.machine} in (${bases.join(',')})` : ownLabels.machine;
     const { items } = await this.api.list<Pod>(pathOfAll('Pod', namespace), { labelSelector, signal });
     return byMachine(items);
   }
 
-  /**
-   * A namespace's machines with all of the tags. Ending machines count as gone, unless their node cannot end them now,
-   * or will never confirm it.
-   */
+  /** Ending machines count as gone, unless their node cannot end them now, or will never confirm it. */
   async machines(namespace: string, tags: MachineSpec['tags'], signal: AbortSignal | undefined): Promise<readonly ListedMachine[]> {
     const required = Object.entries(tags).map(([name, value]) => `${name}=${tagLabel(value)}`);
     const labelSelector = [ownLabels.machine, ...required].join(',');
@@ -106,7 +101,6 @@ export class KubernetesCluster {
     return [...found.values()];
   }
 
-  /** By the base names of machines in one namespace. */
   async statuses(refs: readonly MachineRef[], signal: AbortSignal | undefined): Promise<ReadonlyMap<string, MachineSight>> {
     const [{ namespace } = { namespace: '' }] = refs;
     const bases = refs.map(({ base }) => base);

@@ -12,19 +12,16 @@ interface NamedMachine {
 
 const removedStatus: MachineStatus = { state: 'gone', reason: 'deleted' };
 
-/** ms. A watch may still show a removed pod for a while. Longer than an unconfirmed watch is trusted. */
+/** Longer than an unconfirmed watch is trusted, ms: a watch may still show a removed machine's pod. */
 const rememberedMs = 120_000;
 
-/** The status of machines in all Kubernetes clusters, with facts that a Kubernetes cluster alone does not know. */
+/** Machines' status, with facts that a Kubernetes cluster alone does not know. */
 export class MachineStates {
   readonly #clusters: Pick<KubernetesClusters, 'cluster'>;
   readonly #namespaces: Pick<NamespaceInventory, 'addKnown'>;
   readonly #patience: Patience;
   readonly #clock: Pick<Clock, 'monotonic'>;
-  /**
-   * Machines that this process removed. Each counts as gone, even if its Kubernetes cluster still shows it. Value: when
-   * its last pod was gone, monotonic ms; undefined until then.
-   */
+  /** Machines that count as gone, with the time when the last pod was gone (monotonic ms; undefined until then). */
   readonly #removed = new Map<MachineId, number | undefined>();
   readonly #last = new Map<MachineId, MachineStatus>();
 
@@ -35,12 +32,12 @@ export class MachineStates {
     this.#patience = new Patience(clock);
   }
 
-  /** An earlier machine of the same name may have been removed. */
+  /** An earlier machine of this name may have been removed. */
   made(id: MachineId): void {
     this.#removed.delete(id);
   }
 
-  /** `isGone`: its Kubernetes cluster has no pod of it any more. Old entries are forgotten. */
+  /** `isGone`: the Kubernetes cluster has no pod of it any more. */
   removed(id: MachineId, isGone: boolean): void {
     const now = this.#clock.monotonic();
     for (const [other, goneAt] of this.#removed) if (goneAt !== undefined && now - goneAt >= rememberedMs) this.#removed.delete(other);
@@ -65,7 +62,7 @@ export class MachineStates {
     const statuses = new Map<MachineId, MachineStatus>(ids.map((id) => [id, { state: 'gone', reason: 'unknown' }]));
     for (const [index, result] of results.entries())
       for (const { id } of groups[index] ?? []) {
-        // Machines of a Kubernetes cluster that does not answer keep their last known status, if there is one.
+        // Machines of a silent Kubernetes cluster keep their last status.
         const last = this.#removed.has(id) ? removedStatus : this.#last.get(id);
         if (result.status === 'rejected' && (last === undefined || results.length === 1)) throw result.reason;
         const status = result.status === 'fulfilled' ? result.value.get(id) : last;
@@ -95,7 +92,7 @@ export class MachineStates {
   }
 }
 
-/** A machine that waits too long for room, for example from an autoscaler, counts as gone. */
+/** A machine that waits too long for room counts as gone. */
 export class Patience {
   readonly #clock: Pick<Clock, 'monotonic'>;
   readonly #waitingSince = new Map<MachineId, number>();
@@ -104,7 +101,7 @@ export class Patience {
     this.#clock = clock;
   }
 
-  /** Returns `gone` when the wait is over, else the status. The wait begins when this process first sees it. */
+  /** The wait counts from when this process first saw it. */
   judge(id: MachineId, { status, isWaitingForRoom, patienceSeconds }: Omit<MachineSight, 'hasPods'>): MachineStatus {
     if (status.state !== 'booting' || !isWaitingForRoom || patienceSeconds === undefined) {
       this.#waitingSince.delete(id);

@@ -16,12 +16,11 @@ export interface PodPlan {
   readonly demands: NodeDemands;
   readonly namespace: string;
   readonly base: string;
-  /** Includes the rank in a group. */
+  /** Includes the pod's rank in a group. */
   readonly name: string;
   readonly rank: number;
   readonly image: string;
   readonly command: readonly string[];
-  /** The pod's owner, once it exists. */
   readonly anchor: { readonly name: string; readonly uid: string };
 }
 
@@ -41,7 +40,7 @@ export function anchorManifest(plan: Pick<PodPlan, 'config' | 'spec' | 'namespac
   };
 }
 
-/** A machine's pod, with the partial pods of configuration and task merged in. */
+/** One pod of a machine, with the partial pods of configuration and task merged in. */
 export function podManifest(plan: PodPlan): KubeDraft {
   const { config, spec, namespace, name, anchor, base, rank } = plan;
   const { metadata: patchedMetadata, ...patched } = withPodConfig(plan);
@@ -51,7 +50,7 @@ export function podManifest(plan: PodPlan): KubeDraft {
     ...patched,
     apiVersion: 'v1',
     kind: 'Pod',
-    // Overrides the merged parts: svc finds the pod by these.
+    // svc finds the pod by these, so they override all merged parts.
     metadata: {
       ...metadata,
       name,
@@ -89,7 +88,7 @@ function withPodConfig(plan: PodPlan): Readonly<Record<string, unknown>> {
   return { ...pod, spec: withOwnGroup(onNodes(podSpec, nodeTerms(demands))) };
 }
 
-/** The patches' own affinity would admit nodes with other GPUs, so each of its terms gets the offer's terms. */
+/** The patches alone would admit nodes with other GPUs: they may only choose among the offered nodes. */
 function onNodes(podSpec: PodPart, terms: readonly NodeTerm[]): PodPart {
   if (terms.length === 0) return podSpec;
   const affinity = partOf(podSpec, 'affinity');
@@ -100,7 +99,7 @@ function onNodes(podSpec: PodPart, terms: readonly NodeTerm[]): PodPart {
   return { ...podSpec, affinity: { ...affinity, nodeAffinity: { ...nodeAffinity, [field]: required } } };
 }
 
-/** Volumes belong to root: another user needs a group to write to them. */
+/** Volumes belong to root; a container that runs as another user needs a group to write to them. */
 function withOwnGroup(podSpec: PodPart): PodPart {
   const securityContext = partOf(podSpec, 'securityContext');
   const { runAsUser, runAsGroup, fsGroup } = securityContext;
@@ -122,7 +121,7 @@ function plainPod(plan: PodPlan): Readonly<Record<string, unknown>> {
   const apart = spread(spec.tags, plan.base);
   const { labels, annotations } = labelsOf(spec.labels);
   const volumes = volumesOf(spec, gpus > 0);
-  // Without the patch's tolerations, which the merge would repeat.
+  // Leaves out the patch's tolerations, because the merge adds them.
   const tolerations = podTolerations({ ...config, podConfig: {} }, gpus, offer.spot);
   return {
     metadata: {
@@ -131,15 +130,14 @@ function plainPod(plan: PodPlan): Readonly<Record<string, unknown>> {
     },
     spec: {
       restartPolicy: 'Never',
-      // Without a configured service account, programs get no credentials for the Kubernetes API.
+      // A program gets no credentials for the Kubernetes API, unless the configuration names a service account.
       ...(config.serviceAccount === undefined ? { automountServiceAccountToken: false } : { serviceAccountName: config.serviceAccount }),
       enableServiceLinks: false,
       securityContext: { seccompProfile: { type: 'RuntimeDefault' } },
       ...(config.imagePullSecrets.length > 0 && { imagePullSecrets: config.imagePullSecrets.map((name) => ({ name })) }),
       ...(Object.keys(config.nodeSelector).length > 0 && { nodeSelector: config.nodeSelector }),
       tolerations: [
-        // No end time: the Kubernetes cluster must not evict a replica that answers on a silent node. Health probes
-        // decide.
+        // No end time: health probes decide about a replica on a silent node, not the Kubernetes cluster.
         ...['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'].map((key) => ({
           key,
           operator: 'Exists',
@@ -167,7 +165,7 @@ function plainPod(plan: PodPlan): Readonly<Record<string, unknown>> {
   };
 }
 
-/** Prefers different nodes, so that the loss of a node affects few pods. */
+/** The loss of a node should affect as few pods as possible. */
 function spread(tags: MachineSpec['tags'], base: string): Readonly<Record<string, unknown>> {
   const service = tags['svc-service-key'];
   const matchLabels = service === undefined ? { [ownLabels.machine]: base } : { 'svc-service-key': tagLabel(service) };
@@ -184,7 +182,7 @@ function resourcesOf({ offer, demands }: PodPlan): Readonly<Record<string, unkno
   const gpu = demands.gpu === undefined ? {} : { [demands.gpu.resource]: String(offer.accelerator?.count ?? 0) };
   return {
     requests: { cpu: `${Math.round(size.cpus * 1_000)}m`, memory, ...gpu },
-    // Idle CPUs may be used beyond the request; memory may not.
+    // A container may use idle CPUs beyond its request, but not more memory.
     ...((!size.isMemorySoft || demands.gpu !== undefined) && { limits: { ...(!size.isMemorySoft && { memory }), ...gpu } }),
   };
 }
@@ -198,7 +196,7 @@ interface PodVolume {
 function volumesOf(spec: MachineSpec, hasGpus: boolean): readonly PodVolume[] {
   return [
     { name: ownVolumes.work, mountPath: workFolder, source: { emptyDir: {} } },
-    // Shared GPUs communicate through it, and the usual 64 MB are too small.
+    // Processes that share GPUs communicate through it, and the usual 64 MB are too small.
     ...(hasGpus ? [{ name: ownVolumes.sharedMemory, mountPath: '/dev/shm', source: { emptyDir: { medium: 'Memory' } } }] : []),
     ...Object.entries(spec.volumes).map(([mountPath, claimName], index) => ({
       name: `volume-${index}`,
@@ -212,7 +210,7 @@ function tagLabels(tags: MachineSpec['tags']): Readonly<Record<string, string>> 
   return Object.fromEntries(Object.entries(tags).map(([name, value]) => [name, tagLabel(value)]));
 }
 
-/** An invalid label becomes an annotation, if its name allows that. Names like svc's own only end up in a list. */
+/** Invalid labels become annotations under their own names, where these are valid. Names like svc's go into a list. */
 function labelsOf(given: Readonly<Record<string, string>>): {
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;

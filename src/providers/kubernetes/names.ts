@@ -6,7 +6,7 @@ import { isMachineId, type MachineId, type MachineSpec } from '../provider.ts';
 export interface MachineRef {
   readonly context: string;
   readonly namespace: string;
-  /** The name of its pod, or the beginning of the names of its pods. */
+  /** The name of its pod; of a group, the beginning of its pods' names. */
   readonly base: string;
 }
 
@@ -28,10 +28,10 @@ export function readMachineId(id: string): MachineRef | undefined {
 
 const dnsLabel = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
 
-/** Leaves room for the rank of a pod in a group. */
+/** In characters. Leaves room for the rank of a pod in a group. */
 const longestBase = 57;
 
-/** The name of a machine's pod: shows its purpose, differs for each key, and contains a group's number of pods. */
+/** The base of a machine's name. It shows users the machine's purpose, and differs for each key. */
 export function podBase(tags: MachineSpec['tags'], key: string, nodes: number): string {
   const hash = `${fingerprint(key).slice(0, 10)}${nodes === 1 ? '' : `-x${nodes}`}`;
   const said = [tags['svc-service'] ?? tags['svc-cluster'] ?? '', tags['svc-replica'] ?? ''].filter((part) => part !== '').join('-');
@@ -54,16 +54,15 @@ export function firstPod(base: string): string {
   return podNames(base)[0] ?? base;
 }
 
-/** svc's own labels. */
+/** Names of svc's own labels. */
 export const ownLabels = {
-  /** The machine's base name. */
   machine: 'svc-machine',
   rank: 'svc-rank',
-  /** The owner, for `release`. */
+  /** See `ownerOf`. */
   owned: 'svc-owned-by',
 } as const;
 
-/** svc's own annotations. */
+/** Names of svc's own annotations. */
 export const ownAnnotations = {
   nodes: 'svc-nodes',
   /** JSON of the tags as given. */
@@ -72,7 +71,7 @@ export const ownAnnotations = {
   patience: 'svc-provision-timeout',
 } as const;
 
-/** The service or controller with which a machine is released; undefined: none. */
+/** The owner with which a machine is released: a service or a controller. */
 export function ownerOf(tags: MachineSpec['tags']): string | undefined {
   return tags['svc-service-key'];
 }
@@ -83,7 +82,9 @@ export function sharedTags(tags: MachineSpec['tags']): MachineSpec['tags'] {
   return shared;
 }
 
-/** The object that owns an owner's other objects: removing it removes them. Without owner, each machine has its own. */
+/**
+ * The object whose removal removes all others of an owner. Machines without an owner have an anchor of their own name.
+ */
 export function anchorName(owner: string): string {
   const name = `svc-${owner}`;
   return dnsLabel.test(name) ? name : `svc-${fingerprint(owner)}`;
@@ -93,17 +94,17 @@ const labelValue = /^(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/;
 const labelName =
   /^(?:(?=[a-z0-9.-]{1,253}\/)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*\/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 
-/** Whether they can be a label. */
+/** Whether Kubernetes accepts a label. */
 export function isLabel(name: string, value: string): boolean {
   return labelName.test(name) && labelValue.test(value);
 }
 
-/** Whether it is valid for an annotation. */
+/** Whether Kubernetes accepts an annotation's name. */
 export function isAnnotationName(name: string): boolean {
   return labelName.test(name);
 }
 
-/** Names like svc's own, which select pods. With such a label a replica could get the requests of all services. */
+/** Labels with such a name select pods: with one, a replica could get the requests of all services. */
 export function isOwnName(name: string): boolean {
   return name.startsWith('svc-');
 }

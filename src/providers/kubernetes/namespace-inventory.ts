@@ -8,14 +8,14 @@ import type { ProviderContext } from '../registry.ts';
 import type { KubernetesClusters } from './kubernetes-clusters.ts';
 import { textEntries } from './names.ts';
 
-/** ms, for a Kubernetes cluster in which this home should have nothing. */
+/** Limit for a Kubernetes cluster without known resources of this home, ms. */
 const unrecordedMs = 5_000;
 
 /** A namespace in which an owner may have resources. */
 interface NamespaceIntent {
   readonly context: string;
   readonly namespace: string;
-  /** Shared by all its resources; for a machine without an owner, all of its tags. */
+  /** Shared by all of an owner's resources; without an owner, all tags of the machine. */
   readonly tags: Readonly<Record<string, string>>;
 }
 
@@ -45,27 +45,26 @@ export class NamespaceInventory {
     return [...this.#intents.list(), ...this.#known.values()];
   }
 
-  /** Records that this home is about to create a resource there. */
+  /** Called before a create in the namespace. */
   record(intent: NamespaceIntent): void {
     this.#intents.record(nameOf(intent), intent);
     this.#clusters.watches.add(intent);
   }
 
-  /** For a recorded machine id, whichever home recorded it. */
+  /** For namespaces of recorded machine ids, whichever home recorded them. */
   addKnown({ context, namespace }: NamespaceRef): void {
     this.#known.set(`${context}/${namespace}`, { context, namespace, tags: {} });
     this.#clusters.watches.add({ context, namespace });
   }
 
-  /** The owner has no resources left. */
   forget(ownerKey: string): void {
     for (const intent of this.#intents.list())
       if ([intent.tags['svc-service-key'], intent.tags['svc-owner']].includes(ownerKey)) this.#intents.forget(nameOf(intent));
   }
 
   /**
-   * Runs `work` in each namespace with resources of this home, and in those of the configuration. Throws the first
-   * failure of a namespace that may have resources with these tags; ignores others.
+   * Works in all namespaces that are recorded or configured. Throws the first failure of a namespace that may have
+   * resources with these tags; ignores failures of others.
    */
   async inAllNamespaces<T>(tags: Tags, signal: AbortSignal | undefined, work: Work<T>): Promise<readonly T[]> {
     const recorded = new Map<string, NamespaceRef>();

@@ -10,24 +10,24 @@ import { gpuLabelFormats, type GpuKind } from './nodes/gpu-labels.ts';
 import { untolerated, type NodeFacts, type Toleration } from './nodes/node-facts.ts';
 import { chooseImage, configuredSelector, podTolerations, readSize, sizeName, requestedSize, type PodSize } from './pod-settings.ts';
 
-/** A Kubernetes context, for its offers. */
+/** Input for a context's offers. */
 export interface OfferingContext {
   readonly context: string;
   readonly config: KubernetesContextConfig;
-  /** `hidden`: the user may not read nodes; only the scheduler can. `why`: the API server cannot be asked; a clause. */
+  /** `hidden`: the user may not read nodes. `why`: the API server cannot be asked; a clause. */
   readonly state: { readonly nodes: readonly NodeFacts[] } | { readonly hidden: true } | { readonly why: string };
 }
 
 /** The contexts of the kubeconfig. */
 export interface KnownContexts {
   readonly names: readonly string[];
-  /** Those that svc may use. */
+  /** The contexts that svc may use. */
   readonly usable: readonly string[];
 }
 
-/** Nodes in a message. */
+/** Maximum in a message. */
 const shownNodes = 5;
-/** Rejected nodes in an explanation. */
+/** Maximum of rejected nodes in an explanation. */
 const explainedNodes = 100;
 
 /** Offers for pods, cheapest first, or the reason why there are none. */
@@ -72,7 +72,7 @@ interface ContextJudgement {
   readonly context: string;
   readonly offers: readonly Offer[];
   readonly rejected: readonly RejectedOffer[];
-  /** Why there is no offer: a clause after the context's name. */
+  /** A clause that begins with the context's name; undefined: there is an offer. */
   readonly why: string | undefined;
   readonly isHidden: boolean;
 }
@@ -110,7 +110,7 @@ function judgeContext(resources: Resources, { context, config, state }: Offering
   return { ...nothing(why), rejected: [...tooDear, ...rejected], isHidden };
 }
 
-/** Without GPUs, which `checkNode` checks per node, and without the size, which the offer copies. */
+/** Without GPUs, which `checkNode` checks, and without the size, which the offer copies. */
 function forThePod(resources: Resources): Resources {
   return {
     ...resources,
@@ -146,13 +146,13 @@ function offerOf(
 
 interface NodeFit {
   readonly node: NodeFacts;
-  /** Why no pod fits there now, as a clause. Undefined: a pod fits. */
+  /** Why no pod fits now, as a clause; undefined: one fits. */
   readonly why: string | undefined;
-  /** Its GPUs would satisfy the request if they were free. */
+  /** Whether its GPUs would satisfy the request if they were free. */
   readonly isRightKind: boolean;
 }
 
-/** The configuration's limits, computed once per context. */
+/** Nodes that the configuration allows; computed once per context. */
 interface AllowedNodes {
   readonly selector: readonly (readonly [key: string, value: string])[];
   readonly tolerations: readonly Toleration[];
@@ -200,7 +200,7 @@ function whyNoRoom({ cpus, memoryGb }: PodSize, gpus: number, { free, whole, gpu
   return free.pods < 1 ? `has as many pods as it takes (${whole.pods})` : undefined;
 }
 
-/** How many pods fit now. Counted per node: a pod cannot use free parts of two nodes. */
+/** Counts per node: a pod cannot use the free parts of two nodes. */
 function roomFor({ cpus, memoryGb }: PodSize, accelerator: Offer['accelerator'], fits: readonly NodeFit[]): number {
   const fitting = fits.filter(({ node, why }) => why === undefined && (accelerator === undefined || node.gpu?.name === accelerator.name));
   return fitting.reduce((sum, { node: { free } }) => {
@@ -232,16 +232,13 @@ function kindsOf(
   return config.autoscaler === undefined ? [] : unseenKinds(resources);
 }
 
-/**
- * The requested kind, where no known node has it: an autoscaler may add it, or nodes are hidden. Empty without a kind,
- * which the pod's node selector needs.
- */
+/** When no known node has the requested kind. Empty without a kind, which the pod's node selector needs. */
 function unseenKinds({ accelerator }: Resources): readonly Pick<GpuKind, 'name' | 'memoryGb'>[] {
   if (accelerator === undefined) return [];
   return [{ name: canonicalAccelerator(accelerator.name) ?? accelerator.name, memoryGb: undefined }];
 }
 
-/** For hidden nodes. GPUs need a configured node selector that names their kind, or an autoscaler. */
+/** For hidden nodes: the configuration must select the kind of GPUs, or have an autoscaler. */
 function hiddenKinds(resources: Resources, config: KubernetesContextConfig): readonly (Pick<GpuKind, 'name' | 'memoryGb'> | undefined)[] {
   if (requestedGpuCount(resources) === 0) return [undefined];
   const selector = configuredSelector(config);

@@ -20,10 +20,9 @@ export interface PodEvent extends KubeObject {
   readonly eventTime?: string;
 }
 
-/** What is known about one pod of a machine. */
+/** What svc knows about one pod of a machine. */
 export interface PodSight {
   readonly name: string;
-  /** Undefined: it does not exist. */
   readonly pod: Pod | undefined;
   /** Oldest first; empty when not needed or unknown. */
   readonly events: readonly PodEvent[];
@@ -31,7 +30,7 @@ export interface PodSight {
   readonly trouble: NodeTrouble | undefined;
   /** The user may not read nodes. Then only the pod shows its node's state. */
   readonly areNodesHidden: boolean;
-  /** See `areMostNodesCutOff`; absent: no. */
+  /** See `areMostNodesCutOff`. */
   readonly areMostCutOff?: boolean;
 }
 
@@ -46,7 +45,6 @@ export function machineStatus(pods: readonly PodSight[]): MachineStatus {
   return silence !== undefined && (worst.state === 'running' || worst.state === 'booting') ? { ...worst, silence } : worst;
 }
 
-/** A machine is silent when any of its pods is. */
 function commonSilence(silences: readonly MachineSilence[]): MachineSilence | undefined {
   const [first] = silences;
   if (first === undefined) return undefined;
@@ -98,7 +96,7 @@ function silenceOf({ trouble, areNodesHidden, areMostCutOff = false }: PodSight,
   return undefined;
 }
 
-/** Without a node's reports, the Kubernetes cluster marks its pods as not ready, although all containers were ready. */
+/** Whether the node stopped reporting: the pod is marked as not ready, although all of its containers are. */
 function isCutOff({ status }: Pod): boolean {
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
   if (ready?.status !== 'False' || ready.reason !== undefined) return false;
@@ -106,7 +104,7 @@ function isCutOff({ status }: Pod): boolean {
   return containers.length > 0 && containers.every((container) => container.ready === true);
 }
 
-/** Whether silence is widespread. For hidden nodes: only those of this home's pods are known. */
+/** Whether silence is widespread where nodes are hidden. Only nodes with pods of this home are known then. */
 export function areMostNodesCutOff(pods: readonly Pod[]): boolean {
   const living = pods.filter((pod) => pod.spec?.nodeName !== undefined && !hasEnded(pod));
   const byNode = [...Map.groupBy(living, (pod) => pod.spec?.nodeName).values()];
@@ -126,7 +124,7 @@ function lost(message: string): Gone {
   return { state: 'gone', reason: 'unknown', message, mayPass: true };
 }
 
-/** Reasons of pods that the provider reclaimed. */
+/** Reasons of reclaimed pods. */
 const preemptedReasons = new Set([
   'Evicted',
   'Preempting',
@@ -138,7 +136,7 @@ const preemptedReasons = new Set([
   'DeletionByTaintManager',
 ]);
 
-/** The same for reasons of events. */
+/** The same for events. */
 const preemptedEvents = new Set(['Preempted', 'Preempting', 'Evicted', 'TaintManagerEviction', 'NodeShutdown', 'DisruptionTarget']);
 
 function explained(otherwise: Gone['reason'], events: readonly PodEvent[], disruption: Gone | undefined): Gone {
@@ -208,7 +206,7 @@ function endText(name: string, { reason, exitCode, signal, message }: ContainerE
   return sentence(`Its container ${name} ended: ${how}`, message);
 }
 
-/** Failed image pulls that end a pod; Kubernetes waits 10 s, 20 s, 40 s in between. */
+/** A pod ends after so many failed image pulls; Kubernetes waits 10 s, 20 s, 40 s in between. */
 const pullTries = 3;
 
 /** Warnings about a node's setup that keep no pod from starting. */

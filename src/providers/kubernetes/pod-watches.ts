@@ -10,25 +10,25 @@ import { ownLabels } from './names.ts';
 import { countedNode, isNodeReady, type Node } from './nodes/node-facts.ts';
 import { lastingMs } from './nodes/node-health.ts';
 
-/** Watches outlive their last listener by this, ms: callers wait, ask and wait again. */
+/** Watches continue for this long after their last listener, ms: callers wait, ask and wait again. */
 const lingerMs = 30_000;
 /** Without confirmation for this long, ms, a watch is not trusted; API servers confirm once a minute. */
 const confirmedMs = 100_000;
 
-/** For attempts to begin a watch: each may run the user's login program. */
+/** Each attempt to begin a watch may run the user's login program. */
 const retry: Backoff = { firstMs: 1_000, longestMs: 30_000, jitter: 0.5 };
 
-/** A context's namespace. */
+/** A namespace of a context. */
 export interface NamespaceRef {
   readonly context: string;
   readonly namespace: string;
 }
 
-/** Pods by their machine. */
+/** Pods by the base name of their machine. */
 export type PodsByMachine = ReadonlyMap<string, readonly Pod[]>;
 type NodesByName = ReadonlyMap<string, Node>;
 
-/** Pods by their label of the machine. */
+/** Groups pods by machine. */
 export function byMachine(pods: readonly Pod[]): PodsByMachine {
   return Map.groupBy(pods, ({ metadata }) => metadata.labels?.[ownLabels.machine] ?? '');
 }
@@ -110,7 +110,7 @@ export class PodWatches {
     if (!this.#nodes.has(context)) this.#nodes.set(context, this.#watch(context, pathOfAll('Node'), byName, { keep: countedNode, signal }));
   }
 
-  /** This home's pods in a namespace; undefined: not watched, or not trusted now. */
+  /** Undefined: the pods are not watched, or the watch is not trusted now. */
   pods(context: string, namespace: string): PodsByMachine | undefined {
     return this.#pods.get(`${context}/${namespace}`)?.();
   }
@@ -119,9 +119,7 @@ export class PodWatches {
     return this.#nodes.get(context)?.();
   }
 
-  /**
-   * Watches a collection. Returns a getter of the index that `order` makes; undefined while the watch is not trusted.
-   */
+  /** Returns a getter of the index that `order` makes; it returns undefined while the watch is not trusted. */
   #watch<T extends KubeObject, Index>(
     context: string,
     path: string,
@@ -154,7 +152,7 @@ export class PodWatches {
     };
   }
 
-  /** Until a watch begins, for example before a login, `inspect` asks the API server and reports its error. */
+  /** Until a watch begins, for example before a login, `inspect` asks the API server. */
   #untilBegun(begin: () => Promise<void>, signal: AbortSignal, failures = 0): void {
     if (signal.aborted) return;
     const { clock, random } = this.#deps;
@@ -168,7 +166,7 @@ export class PodWatches {
     // Nodes change all the time, mostly without effect here.
     if (!changes.some(({ before, after }) => readiness(before) !== readiness(after))) return;
     this.#listeners.notify();
-    // svc acts later on a node that stays silent: listeners must poll again then.
+    // A silent node is acted upon a little later: listeners must poll again then.
     this.#deps.clock.after(lastingMs + 50, () => this.#listeners.notify());
   }
 }

@@ -21,22 +21,21 @@ export interface MachineRecord {
   readonly outbound: OutboundKind;
   /** In the environment of each of the machine's processes, and nowhere else: the last resort for finding them. */
   readonly cookie: string;
-  /** GPUs of this machine alone; null: none. */
+  /** GPUs of this machine alone; null: there are none. */
   readonly gpus: readonly number[] | null;
-  /** For its program to listen on, where the machine has no network of its own. */
+  /** Its program must listen on this port where the machine has no network of its own. */
   readonly ownPort: number | null;
   readonly createdAt: number;
-  /** The provider reclaimed it. Its folder stays until it is destroyed, for the reason in a late `inspect`. */
+  /** Its folder stays until the machine is destroyed, so that a late `inspect` still reports the reason. */
   readonly preempted: boolean;
 }
 
-/** Paths of a local machine. */
+/** The paths of a local machine. */
 export interface MachineFiles {
   readonly dir: string;
   readonly record: string;
-  /** Working folder of its processes. */
   readonly base: string;
-  /** Its program's /tmp. */
+  /** The folder that its program sees as /tmp. */
   readonly tmp: string;
   readonly enter: string;
   readonly confine: string;
@@ -45,7 +44,7 @@ export interface MachineFiles {
   readonly resolvConf: string;
   /** While it exists, nothing is started on the machine. */
   readonly destroying: string;
-  /** In a folder whose path is short enough for sockets. */
+  /** Its folder's path is short enough for sockets. */
   readonly socket: string;
   readonly proxySocket: string;
 }
@@ -54,12 +53,12 @@ function machinesDir(paths: HomePaths): string {
   return join(paths.localDir, 'machines');
 }
 
-/** The paths of a machine; creates nothing. */
+/** A machine's paths; creates nothing. */
 export function machineFiles(paths: HomePaths, id: string): MachineFiles {
   return filesIn(join(machinesDir(paths), id), paths.runtimeDir, id);
 }
 
-/** As `machineFiles`, for a folder other than the final one. */
+/** The paths of a machine in any folder. */
 export function filesIn(dir: string, runtimeDir: string, id: string): MachineFiles {
   return {
     dir,
@@ -77,7 +76,6 @@ export function filesIn(dir: string, runtimeDir: string, id: string): MachineFil
   };
 }
 
-/** Undefined: written by another version, or cut short. */
 function parseMachineRecord(text: string): MachineRecord | undefined {
   const value = parseJson(text);
   return isMachineRecord(value) ? value : undefined;
@@ -121,7 +119,7 @@ export function writeEnterFiles(files: MachineFiles, paths: HomePaths, isolation
   writeFileSync(files.enterConf, enterConf(settings), { mode: 0o600 });
 }
 
-/** Needed folders below the real /tmp; a program has a /tmp of its own. */
+/** The program needs these folders, although it sees a /tmp of its own. */
 function keptBelowTmp(): readonly string[] {
   const needed = [envVar('HOME') ?? '', dirname(process.execPath)];
   return [...new Set(needed)].filter((dir) => dir.startsWith('/tmp/'));
@@ -131,7 +129,7 @@ function hostResolvConf(): string {
   try {
     return readFileSync('/etc/resolv.conf', 'utf8');
   } catch {
-    // Then short names are not completed.
+    // Without the file, short names are not completed.
     return '';
   }
 }
@@ -139,7 +137,7 @@ function hostResolvConf(): string {
 const idPattern = /^[a-z0-9]+$/;
 const unfinishedPrefix = '.new-';
 
-/** Local machines as folders, which need no running process. */
+/** Local machines are folders; they exist without a running process. */
 export class MachineStore {
   readonly paths: HomePaths;
 
@@ -147,7 +145,6 @@ export class MachineStore {
     this.paths = paths;
   }
 
-  /** For operations that must see all machines at once. */
   get lockFile(): string {
     return join(this.paths.localDir, 'machines.lock');
   }
@@ -170,7 +167,7 @@ export class MachineStore {
     return this.#names().flatMap((name) => this.read(name) ?? []);
   }
 
-  /** Creates a machine's folder with all its files, or not at all. The caller must hold the lock. */
+  /** Atomic: the folder exists with all its files, or not at all. The caller must hold the lock. */
   add(record: MachineRecord): void {
     const dir = machinesDir(this.paths);
     for (const name of this.#names()) if (name.startsWith(unfinishedPrefix)) rmSync(join(dir, name), { recursive: true, force: true });

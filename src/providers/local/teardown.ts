@@ -10,13 +10,13 @@ import type { MachineFiles, MachineRecord } from './machine-store.ts';
 import { readIfThere } from '../../shared/system/files.ts';
 import { removeTree } from './remove-tree.ts';
 
-/** For the kernel to end killed processes; disk access takes longest. */
+/** The kernel's time to end killed processes; a process in disk access takes longest. */
 const endTimeoutMs = 30_000;
 const roundBackoff: Backoff = { firstMs: 5, longestMs: 100 };
 
 interface Teardown {
   readonly files: MachineFiles;
-  /** Undefined: the folder is incomplete. */
+  /** Undefined when the folder is incomplete. */
   readonly record: MachineRecord | undefined;
   readonly clock: Clock;
   readonly signal: AbortSignal | undefined;
@@ -69,7 +69,7 @@ export async function endProcesses({ files, record, clock, signal }: Teardown): 
   }
 }
 
-/** The first process of each namespace, as enter.sh recorded it. */
+/** The namespaces' first processes, as enter.sh recorded them. */
 function firstProcesses(dir: string): readonly ProcessIdentity[] {
   let names: readonly string[];
   try {
@@ -105,7 +105,7 @@ async function processesWith(variable: string): Promise<readonly ProcessIdentity
 }
 
 async function withVariable(pid: number, variable: string): Promise<ProcessIdentity | undefined> {
-  // Before reading the environment: if the pid is reused in between, signals to this identity fail.
+  // Comes first: if the pid is reused before the read, signals to this identity fail.
   const identity = identifyProcess(pid);
   if (identity === undefined) return undefined;
   try {

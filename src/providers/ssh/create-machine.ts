@@ -27,16 +27,15 @@ interface Creation {
   readonly signal: AbortSignal | undefined;
 }
 
-/** ms. Includes the transfer of files; then the SSH host waits up to 20 s for its lock. */
+/** ms. The SSH host waits up to 20 s for its lock, after the files were sent. */
 const createTimeoutMs = 60_000;
 
-/** Decisions, when other processes create machines on the SSH host in between. */
+/** Maximum number of decisions while other processes create machines there. */
 const attempts = 20;
 
 /**
- * Creates a machine on an SSH host, or finds the one with that name. This process decides its resources from the SSH
- * host's last report. If another machine was created since, the SSH host rejects the decision, and the loop decides
- * again.
+ * Creates a machine, or finds the one with that name. Decides by the SSH host's last report. The SSH host rejects the
+ * decision if another machine was created since; then the loop decides again.
  */
 export async function createMachine(creation: Creation): Promise<MachineRecord> {
   const { host, name, inventory, signal } = creation;
@@ -49,7 +48,7 @@ export async function createMachine(creation: Creation): Promise<MachineRecord> 
     signal?.throwIfAborted();
     const record = decide(creation, state, isolation);
     const entry = { pool: host.pool, host: host.config, name, tags: record.tags, askedAt: record.createdAt };
-    // From here on, an SSH host that stops answering may have the machine.
+    // Comes first: from here on, an SSH host that stops answering may have the machine.
     inventory.put({ ...entry, record: undefined });
     const reply = await host.ask(await question(creation, state, isolation, record));
     const made = outcomeOf(reply, record, host.config.host);
@@ -64,7 +63,7 @@ export async function createMachine(creation: Creation): Promise<MachineRecord> 
   throw new SvcError('SVC_PLACE_FAILED', `Machines are made on the host ${host.config.host} so often that no decision holds.`);
 }
 
-/** Nothing was requested yet from an unreachable SSH host, so the search can try another one at once. */
+/** The search can try another SSH host at once, because nothing was requested yet. */
 async function pollFirst(host: Host): Promise<HostState> {
   try {
     return await host.pollFresh();
@@ -120,7 +119,7 @@ async function question(
     ...enter,
   ];
   const argv = ['create', name, revision, String(ownPort ?? 0), String(Math.floor(minFreeBytes / 1_024))] as const;
-  // No abort signal: after a cut connection the outcome is unknown.
+  // No abort signal: after a cut connection the outcome on the SSH host is unknown.
   return { argv, files, timeoutMs: createTimeoutMs };
 }
 
@@ -151,11 +150,11 @@ function unreadable(host: string, name: string): SvcError {
 }
 
 interface Allotment extends HostShare {
-  /** Null: the SSH host has no GPUs. */
+  /** Null where the SSH host has no GPUs. */
   readonly gpus: readonly number[] | null;
 }
 
-/** Throws a refusal for this SSH host if the offer's resources are not free. */
+/** Throws a refusal for this SSH host if the resources are not free. */
 function allot(offer: Offer, { facts, machines }: HostState, host: string): Allotment {
   const share = readShare(offer.instanceType) ?? { cpus: offer.cpus, memoryGb: offer.memoryGb };
   const why = whyNoShare(share, facts, machines);
@@ -176,19 +175,19 @@ function allotGpus({ accelerator }: Offer, { facts, machines }: Pick<HostState, 
   return free.slice(0, accelerator.count).map(({ index }) => index);
 }
 
-/** Below the usual ephemeral ports and those of svc's endpoints. */
+/** Below the ranges for ephemeral ports and for svc's endpoints. */
 const firstPort = 20_000;
 const portCount = 9_000;
 
 interface AllottedPorts {
   readonly ports: readonly number[];
-  /** The port that its program must listen on instead of its usual one. */
+  /** Instead of the port that its program serves. */
   readonly ownPort: number | null;
 }
 
 /**
- * Allots ports on an SSH host that cannot isolate: those that the machine serves. If another machine has one of them, a
- * program that listens on `$SVC_REPLICA_PORT` gets another port; for any other program it throws a refusal.
+ * For an SSH host that cannot isolate: the ports that the machine serves. If one is taken, a program that listens on
+ * `$SVC_REPLICA_PORT` gets another port; any other program gets a refusal.
  */
 export function allotPorts(
   spec: Pick<MachineSpec, 'ports' | 'followsPort'>,

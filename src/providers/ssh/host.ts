@@ -10,9 +10,9 @@ import { parseMachineRecord, type MachineRecord } from './machine-record.ts';
 /** The last report of an SSH host. */
 export interface HostState {
   readonly facts: HostFacts;
-  /** The boot of the SSH host or its container. Under another id, no earlier process is left. */
+  /** Boot of the SSH host, or of its container. After another boot, no earlier process is left. */
   readonly bootId: string;
-  /** Count of machines ever created there. The SSH host rejects a decision that was made on an older state. */
+  /** Number of machines ever created there. The SSH host rejects decisions from an older state. */
   readonly revision: string;
   readonly machines: readonly MachineRecord[];
 }
@@ -36,10 +36,7 @@ const factsAgeMs = 300_000;
 
 const reconnect: Backoff = { firstMs: 2_000, longestMs: 60_000 };
 
-/**
- * One SSH host. If it is unreachable, this process cordons it: sends nothing to it until a backoff ends, which doubles
- * from 2 s to a minute. Until then, callers get the last error at once.
- */
+/** One SSH host. While it is unreachable, a backoff cordons it: callers get the last error without a request. */
 export class Host {
   readonly pool: string;
   readonly config: SshHost;
@@ -57,41 +54,36 @@ export class Host {
     this.#clock = clock;
   }
 
-  /** For messages. */
   get name(): string {
     return `${this.pool}/${this.config.host}`;
   }
 
-  /** However old. */
+  /** The last reported state, however old. */
   get lastState(): HostState | undefined {
     return this.#state;
   }
 
-  /** ms; undefined while it is reachable. */
+  /** Undefined while it is reachable. */
   get unreachableMs(): number | undefined {
     return this.#outage === undefined ? undefined : this.#clock.monotonic() - this.#outage.since;
   }
 
-  /** Undefined while it is reachable. */
   get unreachableReason(): unknown {
     return this.#outage?.error;
   }
 
-  /** The backoff after a failure has not ended. */
+  /** Whether the backoff after a failure is not over yet. */
   get isCordoned(): boolean {
     return this.#outage !== undefined && this.#clock.monotonic() < this.#outage.retryAt;
   }
 
-  /**
-   * Concurrent callers share one poll, so a caller's signal does not cancel it. Throws why the SSH host cannot be
-   * reached.
-   */
+  /** Callers share one poll, so their signals do not cancel it. Throws why the SSH host cannot be reached. */
   poll(): Promise<HostState> {
     this.#polling ??= this.#poll().finally(() => (this.#polling = undefined));
     return this.#polling;
   }
 
-  /** A poll that begins after this call: it includes all earlier decisions, also of other processes. */
+  /** Begins after this call, so that it includes all earlier decisions, also of other processes. */
   async pollFresh(): Promise<HostState> {
     await this.#polling?.catch(() => undefined);
     return this.poll();
@@ -106,7 +98,7 @@ export class Host {
       this.#outage = undefined;
       return reply;
     } catch (error) {
-      // A cancelled request says nothing about it.
+      // A cancelled request says nothing about the SSH host.
       if (request.signal?.aborted !== true) this.#missed(error);
       throw error;
     }

@@ -36,19 +36,17 @@ import { portablePools } from './portable-credentials.ts';
 /** ms. A search for offers leaves out SSH hosts that have not answered by then. */
 const offersMs = 8_000;
 
-/** ms. After this long, an unreachable SSH host's machines count as lost; until then as running. */
+/** ms. Until then, machines of an unreachable SSH host count as running, and from then on as lost. */
 const lostAfterMs = 180_000;
 
-/** ms. A machine that does not exist this long after its request was never created. */
+/** ms. A machine that does not exist this long after the request was never created. */
 const intentAgeMs = 600_000;
 
-/** From the kill to the end of the last process, s; and for the whole removal, ms. */
+/** Limits: from the kill to the end of the last process, s; of the whole removal, ms. */
 const endSeconds = 30;
 const destroyTimeoutMs = 120_000;
 
-/**
- * The user's own machines, over SSH. A pool's SSH hosts are its zones. A machine is a folder with isolated programs.
- */
+/** The user's own machines. An SSH host is a zone of its pool. A machine is a folder there, with isolated programs. */
 export class SshProvider implements Provider {
   readonly name = 'ssh';
   readonly capabilities = {
@@ -155,7 +153,7 @@ export class SshProvider implements Provider {
     const entries = this.#inventory.list().filter((entry) => hasTags(entry.tags, tags));
     const all = await this.#hosts.all();
     const owes = (host: Host): boolean => entries.some(({ pool, host: { host: name } }) => pool === host.pool && name === host.config.host);
-    // The inventory has every SSH host with a request for the replica's machine; the others need not be asked.
+    // The inventory has each SSH host that may have the replica's machine.
     const isOfOne = tags['svc-key'] !== undefined || tags['svc-replica'] !== undefined;
     const asked = isOfOne && entries.length > 0 ? all.filter(owes) : all;
     const lists = await Promise.all(asked.map((host) => this.#listHost(host, tags, owes(host))));
@@ -169,7 +167,6 @@ export class SshProvider implements Provider {
     return entry?.record === undefined ? goneRemote(id) : machineRemote(this.#open, entry.host, entry.record);
   }
 
-  /** The provider creates nothing else. */
   release(): Promise<void> {
     return Promise.resolve();
   }
@@ -178,7 +175,7 @@ export class SshProvider implements Provider {
     return portablePools(await this.#hosts.pools(), target, this.#context.clock);
   }
 
-  /** A machine of this name on another SSH host: one key must never yield two machines. */
+  /** One key must never yield two machines: finds a machine of this name on another SSH host. */
   async #existingOnOtherHost(name: string, offer: Offer): Promise<MachineId | undefined> {
     const others = this.#inventory
       .list()
@@ -210,7 +207,6 @@ export class SshProvider implements Provider {
     }
   }
 
-  /** The address for others. */
   async #publicHost({ config: host }: Host): Promise<string> {
     return (await effectiveConfig(host.host, this.#context.clock))?.hostName ?? host.host;
   }
@@ -233,7 +229,7 @@ export class SshProvider implements Provider {
     return found.map((machine) => ({ id: machineId({ pool: host.pool, host: host.config.host, name: machine.name }), tags: machine.tags }));
   }
 
-  /** Updates the inventory to the SSH host's state. Adds only requested machines: others may belong to another home. */
+  /** Adds only machines that the caller requested: others may belong to another home. */
   #remember(host: Host, found: readonly MachineRecord[], all: readonly MachineRecord[]): void {
     const now = this.#context.clock.now();
     for (const record of found) {

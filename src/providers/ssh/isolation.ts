@@ -11,12 +11,12 @@ import type { HostFacts } from './host-facts.ts';
 import { type SentFile, valueOf } from './host-link.ts';
 import { provideNode } from './node-binary.ts';
 
-/** An isolation, and the Node binary for its machines. */
+/** An isolation with the Node binary that its machines need. */
 export interface UsableIsolation extends FoundIsolation {
   readonly node: string | undefined;
 }
 
-/** s. A good try takes 10 to 100 ms, on a busy SSH host seconds. An aborted try counts as failed until a reboot. */
+/** Limit of a try. A good one takes 10 to 100 ms, on a busy SSH host seconds. An aborted try fails until a reboot. */
 const trySeconds = 20;
 
 /** Bytes. Linux allows 107 for a socket's path, and svc's sockets have a suffix while they are created. */
@@ -28,7 +28,7 @@ const neededTools: Readonly<Record<Exclude<IsolationKind, 'none'>, readonly stri
   bwrap: ['bwrap', 'setpriv', 'ip'],
 };
 
-/** enter.sh has substitutes for some tools. */
+/** In enter.sh, Perl replaces `ip`. */
 const hasTool = ({ tools }: HostFacts, tool: string): boolean => tools.has(tool) || (tool === 'ip' && tools.has('perl'));
 
 /** Throws only when the SSH host cannot be reached. */
@@ -57,7 +57,7 @@ async function withNode(host: Host, facts: HostFacts, isolation: FoundIsolation,
   }
 }
 
-/** Runs a command inside. Undefined when it exited with 0, else why not. */
+/** Runs a command in the isolation. Returns why it did not exit with 0. */
 async function tryEntering(
   host: Host,
   facts: HostFacts,
@@ -80,7 +80,7 @@ async function tryEntering(
 
 const source = (file: string): Promise<string> => readFile(programFile(`src/node/${file}`), 'utf8');
 
-/** The files that enter a machine's isolation; none without isolation. `dir`: the machine's folder on the SSH host. */
+/** `dir`: the machine's folder on the SSH host. Empty without isolation. */
 export async function enterFiles(
   settings: Omit<EnterSettings, 'egress' | 'keep' | 'hide'>,
   dir: string,
@@ -107,7 +107,7 @@ export async function enterFiles(
   ];
 }
 
-/** Remedies for better isolation; empty: there is nothing better. */
+/** Empty when there is no better isolation. */
 export function isolationRemedies({ kind }: FoundIsolation, facts: HostFacts): readonly string[] {
   if (kind !== 'none') return [];
   const remedies: string[] = [];
@@ -119,13 +119,13 @@ export function isolationRemedies({ kind }: FoundIsolation, facts: HostFacts): r
   return remedies;
 }
 
-/** `of`: boot and user. With others, another isolation may work. */
+/** `of`: the boot and the user of the finding. With others, another isolation may work. */
 interface Found<What> {
   readonly of: string;
   readonly what: Promise<What>;
 }
 
-/** The isolation per SSH host, tried once per process and boot. */
+/** Tries isolations once per process, SSH host and boot. */
 export class IsolationCache {
   readonly #paths: HomePaths;
   readonly #kinds = new WeakMap<Host, Found<FoundIsolation>>();

@@ -4,18 +4,17 @@ import { SvcError } from '../../shared/errors.ts';
 import { isObject, parseJson } from '../../shared/json.ts';
 import { isMachineId, type MachineId } from '../provider.ts';
 
-/** The parts of a machine's id. */
 interface MachineRef {
   readonly pool: string;
   readonly host: string;
-  /** Of its folder on the SSH host. */
+  /** Name of its folder on the SSH host. */
   readonly name: string;
 }
 
 /** Few enough for socket paths, enough to avoid collisions. */
 const digits = 16;
 
-/** Same key, same name: this makes a repeated create harmless. */
+/** The same key always gives the same name: this makes a repeated create harmless. */
 export function machineName(key: string): string {
   return createHash('sha256').update(key).digest('hex').slice(0, digits);
 }
@@ -39,7 +38,7 @@ export function readMachineId(id: string): MachineRef | undefined {
   try {
     return { pool: decodeURIComponent(pool), host: decodeURIComponent(host), name };
   } catch {
-    // Invalid escapes: not an id of svc.
+    // Invalid escapes: svc did not write this id.
     return undefined;
   }
 }
@@ -48,7 +47,7 @@ export function readMachineId(id: string): MachineRef | undefined {
 export interface MachineRecord {
   readonly name: string;
   readonly key: string;
-  /** Names in the home that created it. */
+  /** Its pool and SSH host as named by the home that created it. */
   readonly pool: string;
   readonly host: string;
   readonly tags: Readonly<Record<string, string>>;
@@ -57,28 +56,28 @@ export interface MachineRecord {
   readonly cookie: string;
   /** GPUs of this machine alone; null: the SSH host has none. */
   readonly gpus: readonly number[] | null;
-  /** Ports of its program on the SSH host, for this machine alone. Empty where it has a network of its own. */
+  /** Ports on the SSH host that no other machine gets. Empty where it has a network of its own. */
   readonly ports: readonly number[];
-  /** Set when the port it serves was taken: its program must listen on this one instead. */
+  /** The port that its program must listen on, because the port it serves was taken. */
   readonly ownPort: number | null;
-  /** Reserved for it; 0: it shares the SSH host's resources. */
+  /** Reserved CPUs; 0 for a machine that shares the SSH host's resources. */
   readonly cpus: number;
   readonly memoryGb: number;
-  /** Absolute: the machine's folder and, with a network of its own, the socket for inbound connections. */
+  /** Absolute paths. The socket is for inbound connections, where the machine has a network of its own. */
   readonly dir: string;
   readonly socket: string;
-  /** The SSH host's boot at its creation: under another one all its processes are gone. */
+  /** Boot of the SSH host at the create: after another boot, all of its processes are gone. */
   readonly bootId: string;
   readonly createdAt: number;
 }
 
-/** Undefined: written by another version, or cut short. */
+/** Undefined: the record is from another version, or cut short. */
 export function parseMachineRecord(text: string): MachineRecord | undefined {
   const value = parseJson(text);
   return isMachineRecord(value) ? value : undefined;
 }
 
-/** Whether JSON is a record. SSH hosts are not trusted, and the name becomes part of a local file's name. */
+/** SSH hosts are not trusted, and a record's name becomes part of a local file's name. */
 export function isMachineRecord(value: unknown): value is MachineRecord {
   return (
     isObject(value) &&

@@ -21,27 +21,24 @@ import type { LabelAlphabet, Tags } from './tags.ts';
  * throw the cloud's own errors, which `errors` translates. A cloud omits the optional members that it cannot do.
  */
 export interface VmDriver<Image = unknown> {
-  /** As in `infra:`. Also names the price table, the section of the configuration and the folder below SVC_HOME. */
+  /** As in `infra:`. Also names the price table, the configuration's section and the folder below SVC_HOME. */
   readonly name: string;
   /** In messages: `AWS`. */
   readonly title: string;
   readonly abilities: VmAbilities;
   readonly traits: VmTraits;
   readonly errors: CloudErrors;
-  /** The account of the credentials and whether they work. Never throws for reasons that a user can fix. */
+  /** Reports the account of the credentials and whether they work. Never throws for reasons that a user can fix. */
   account(options: CheckOptions): Promise<ProviderCheck>;
-  /** Read from the configuration at each call. */
+  /** The configuration, read at each call. */
   settings(): Promise<VmSettings>;
   /** The image for an offer, or why there is none: a clause that follows the machine's name. Makes no call. */
   chooseImage(imageId: Resources['imageId'], offer: Pick<Offer, 'region' | 'instanceType' | 'accelerator'>): Image | string;
   /** Returns when the cloud has accepted the machine. With `once: 'cloud'` the same key yields the same machine. */
   launch(order: VmLaunchOrder<Image>): Promise<Launched>;
-  /**
-   * All matching machines of a region, from all pages. May include others, such as ended machines or those of other
-   * homes. Throws if it cannot get all.
-   */
+  /** All matching machines of a region; may include ended machines and those of others. Throws if it cannot get all. */
   list(region: string, query: VmQuery, signal: AbortSignal | undefined): Promise<readonly VmMachine[]>;
-  /** Also removes its disk and addresses. Succeeds when it is gone. `isJustMade`: the cloud may not know it yet. */
+  /** Includes its disk and addresses. Succeeds when it is gone. `isJustMade`: the cloud may not know it yet. */
   remove(ref: VmRef, options: { readonly isJustMade: boolean; readonly signal: AbortSignal | undefined }): Promise<void>;
   /**
    * Removes an owner's firewall groups, keys and disks in a region (undefined: any owner of the home). Throws
@@ -55,8 +52,8 @@ export interface VmDriver<Image = unknown> {
   /** Removes an owner's resources outside regions, such as a role. */
   releaseGlobal?(owner: string, signal: AbortSignal | undefined): Promise<void>;
   /**
-   * For clouds that refuse an accepted machine later: waits for the decision and throws the refusal. The caller then
-   * removes the machine. Absent: `list` shows the refusal as the machine's status.
+   * Waits for the cloud's decision about an accepted machine and throws its refusal; the caller then removes the
+   * machine.
    */
   settle?(ref: VmRef, signal: AbortSignal | undefined): Promise<void>;
   /** Absent: machines cannot be stopped, only removed. */
@@ -64,8 +61,8 @@ export interface VmDriver<Image = unknown> {
   /** Absent: the cloud sends no notices to the machine itself. */
   readonly noticeProbe?: NoticeProbe;
   /**
-   * The cloud's credentials for a controller at the target; undefined when its machine has a role. Absent: controllers
-   * at other providers cannot use the cloud.
+   * For a controller at the target; undefined: its machine has a role. Absent: only controllers at the cloud can use
+   * it.
    */
   credentials?(target: ControllerTarget, signal: AbortSignal | undefined): Promise<PortableCredentials | undefined>;
   /** The bucket from which a region's machines fetch files. Absent: files are copied to each machine. */
@@ -75,18 +72,15 @@ export interface VmDriver<Image = unknown> {
 /** The driver's members determine the rest of `Capabilities`. */
 type VmAbilities = Pick<Capabilities, 'spot' | 'customImages' | 'openPorts' | 'gpus' | 'diskTiers'>;
 
-/** Differences between clouds, as data. */
+/** How the cloud differs from others. */
 export interface VmTraits {
-  /** Receives global calls and those for credentials. */
+  /** For global calls and those for credentials. */
   readonly mainRegion: string;
   /** Login user of the default images. */
   readonly usualUser: string;
   readonly instanceForm: RegExp;
   readonly labels: LabelAlphabet;
-  /**
-   * `cloud`: a token or unique names make the same key yield the same machine. `lock`: a home's launches are
-   * sequential, each after an intent on disk and a search for the key's machine.
-   */
+  /** `cloud`: the cloud makes launches idempotent. `lock`: svc does, by sequential launches with intents on disk. */
   readonly once: 'cloud' | 'lock';
   /** With `once: 'lock'`: minimum between two launches, ms. */
   readonly paceMs?: number;
@@ -98,7 +92,7 @@ export interface VmTraits {
 export interface VmSettings {
   /** Regions to use; undefined: all of the price table. */
   readonly regions: readonly string[] | undefined;
-  /** Reach machines at their private addresses. */
+  /** Whether machines are reached at their private addresses. */
   readonly useInternalIps: boolean;
   /** Source ranges of this machine's SSH connections; undefined: detected. */
   readonly sshFrom: readonly string[] | undefined;
@@ -117,7 +111,7 @@ export interface Launched {
   readonly user: string;
 }
 
-/** Machines by ids, with interruption notices; or machines with all of the tags, in the form that the cloud stores. */
+/** `ids`: includes interruption notices. `tags`: machines with all of them, in the form that the cloud stores. */
 export type VmQuery =
   | { readonly ids: readonly string[] }
   /** `isLiving`: ended machines may be omitted. */
@@ -133,31 +127,30 @@ export interface VmMachine {
   readonly publicHost: string | undefined;
   readonly privateHost: string | undefined;
   readonly notice?: MachineNotice | undefined;
-  /** Idempotency token of its request, where the cloud keeps it. */
+  /** Idempotency token of its launch, where the cloud keeps it. */
   readonly requestToken?: string | undefined;
 }
 
-/** Whether a `running` machine can be used, only a login shows. */
+/** As far as the cloud knows: only a login shows whether a running machine can be used. */
 export type VmStatus = Exclude<MachineStatus, { state: 'running' }> | { readonly state: 'running' };
 
 /** A machine to be launched. */
 export interface VmLaunchOrder<Image> {
   readonly offer: Offer;
   readonly spec: MachineSpec;
-  /** Idempotency key. */
   readonly key: string;
   /** The owner with which the machine is released. */
   readonly owner: string;
   readonly image: Image;
   readonly identity: HomeIdentity;
   readonly settings: VmSettings;
-  /** cloud-init script that installs the host key by which this home recognizes the machine. */
+  /** The cloud-init script. It installs the host key by which this home recognizes the machine. */
   readonly userData: string;
   readonly diskKind: DiskKind | undefined;
-  /** Machines of the key that are gone. */
+  /** Machines of the key that have ended. */
   readonly former: readonly VmMachine[];
   readonly signal: AbortSignal | undefined;
-  /** In the form that the cloud stores. */
+  /** The machine's tags, in the form that the cloud stores. */
   tags(user: string): Tags;
 }
 
@@ -169,7 +162,7 @@ export interface VmPower {
 
 /** Polls a spot machine for notices, for a cloud that notifies only the machine. */
 export interface NoticeProbe {
-  /** Prints the input of `parse`; nothing without a notice. */
+  /** A shell script that prints the input of `parse`, or nothing. */
   readonly script: string;
   readonly args: readonly string[];
   readonly everyMs: number;

@@ -4,8 +4,7 @@ import { ProviderRefusal } from '../provider-refusal.ts';
 import type { Offer } from '../provider.ts';
 
 /**
- * A refusal, after which another offer may succeed, or a failure. Scope `offer`: the machine type in the requested
- * zone, else in its region. `isCredentialsError`: for any call but a launch, the credentials are invalid.
+ * `offer`: the machine type in the zone, or region. `isCredentialsError`: except for launches, credentials are invalid.
  */
 export type ErrorMeaning =
   | { readonly kind: RefusalKind; readonly about: RefusalScope | 'offer'; readonly isCredentialsError?: boolean }
@@ -13,18 +12,18 @@ export type ErrorMeaning =
 
 /** An error as the cloud reported it. */
 export interface ReportedError {
-  /** The cloud's own; users search for it. */
+  /** The cloud's code; users search for it. */
   readonly code: string;
-  /** Of HTTP; undefined: no response. */
+  /** HTTP status; undefined: there was no response. */
   readonly status: number | undefined;
   readonly text: string;
 }
 
 /** The only part of a driver that knows error codes. */
 interface ErrorTable {
-  /** Undefined: neither an error of the cloud nor of the connection to it. It then passes unchanged. */
+  /** Undefined for an error that is not the cloud's or of the connection to it. Such errors pass unchanged. */
   read(error: Error): ReportedError | undefined;
-  /** Codes without a row: `meaningByStatus`. `status` is undefined for a refusal that arrives late. */
+  /** `meaningByStatus` serves codes without a row. `status` is undefined for a refusal that arrives late. */
   meaningOf(code: string, status: number | undefined): ErrorMeaning;
   hintFor?(error: ReportedError, meaning: ErrorMeaning): string | undefined;
 }
@@ -40,7 +39,6 @@ export function meaningByStatus(status: number | undefined): ErrorMeaning {
   return status !== undefined && status >= 400 && status < 500 ? { kind: 'unsupported', about: 'offer' } : { kind: 'failed' };
 }
 
-/** For failed calls other than launches. */
 const failureCodes = {
   credentials: 'SVC_CREDENTIALS',
   permission: 'SVC_DENIED',
@@ -54,7 +52,7 @@ interface ReadError extends ReportedError {
   readonly meaning: ErrorMeaning;
 }
 
-/** Translates a cloud's errors into those that callers of providers know. */
+/** Translates a cloud's errors into those that callers of providers know. Other errors pass unchanged. */
 export class CloudErrors {
   readonly #title: string;
   readonly #table: ErrorTable;
@@ -64,7 +62,7 @@ export class CloudErrors {
     this.#table = table;
   }
 
-  /** Translates the errors of a call; `doing` is its name there, as in `list machines in us-east-1`. */
+  /** Errors name the attempt (`doing`), as in `list machines in us-east-1`. */
   async guard<T>(doing: string, signal: AbortSignal | undefined, call: () => Promise<T>): Promise<T> {
     signal?.throwIfAborted();
     try {
@@ -76,7 +74,7 @@ export class CloudErrors {
     }
   }
 
-  /** Translates a launch's error into a refusal, which decides how the search continues. Others pass unchanged. */
+  /** Translates a launch's error into a refusal, which decides how the search continues. */
   refusalOf(error: unknown, offer: Offer): unknown {
     const found = this.#read(error);
     if (found === undefined) return error;
@@ -88,7 +86,7 @@ export class CloudErrors {
     return new ProviderRefusal(meaning.kind, scope, message, this.#details(found));
   }
 
-  /** Translates the error of any other call. Errors that are not the cloud's pass unchanged. */
+  /** Translates the error of any other call. */
   failureOf(error: unknown, doing: string): unknown {
     const found = this.#read(error);
     if (found === undefined) return error;
@@ -109,7 +107,7 @@ export class CloudErrors {
 
   #read(error: unknown): ReadError | undefined {
     if (error instanceof SvcError || !(error instanceof Error)) return undefined;
-    // Programming errors and a caller's cancellation. `fetch` fails with a TypeError, which clients must wrap.
+    // These are programming errors and cancellations. `fetch` fails with a TypeError, which a client must wrap.
     if (error.name === 'AbortError' || error.name === 'TypeError' || error.name === 'RangeError') return undefined;
     const found = this.#table.read(error);
     if (found === undefined) return undefined;
@@ -124,7 +122,6 @@ export class CloudErrors {
   }
 }
 
-/** One line of bounded length without its full stop. */
 function shortSentence(text: string): string {
   const line = text.replaceAll(/\s+/g, ' ').trim().replace(/\.$/, '');
   if (line === '') return 'no reason given';

@@ -12,7 +12,7 @@ import { ownTags, readTags } from './tags.ts';
 import type { Remote } from '../../remote/remote.ts';
 import type { Clock } from '../../shared/clock.ts';
 
-/** Maximum age of an address at a login, ms. It changes only with a stop and a start, which this process sees. */
+/** Maximum age of an address, ms. It changes only with a stop and a start, which this process sees. */
 const addressMs = 30_000;
 
 interface FleetParts {
@@ -20,11 +20,11 @@ interface FleetParts {
   readonly driver: VmDriver;
   readonly ids: MachineIds;
   readonly identities: HomeIdentities;
-  /** Default: by a login. */
+  /** Undefined: by logging in. */
   readonly isReady: ReadinessCheck | undefined;
 }
 
-/** Machines with their status, from the cloud's reports and their own answers, and their `Remote`s. */
+/** A cloud's machines: their status, and the `Remote` of each. */
 export class Fleet {
   readonly view: MachineView;
   readonly #parts: FleetParts;
@@ -40,7 +40,7 @@ export class Fleet {
     this.#notices = driver.noticeProbe === undefined ? undefined : new NoticeWatch(context.clock, driver.noticeProbe);
   }
 
-  /** Asks all regions at once. A region that does not answer hides only machines that were never seen. */
+  /** A region that does not answer hides only machines that were never seen. */
   async inspect(ids: readonly MachineId[], signal: AbortSignal | undefined): Promise<ReadonlyMap<MachineId, MachineStatus>> {
     const { driver } = this.#parts;
     const settings = await driver.settings();
@@ -54,7 +54,7 @@ export class Fleet {
     );
     const failed = results.find((result) => result.status === 'rejected');
     if (failed === undefined) return statuses;
-    // Machines of a region that does not answer keep their last status, if there is one.
+    // Machines of a silent region keep their last status.
     const silent = [...regions.values()].flatMap((machines, index) => (results[index]?.status === 'rejected' ? [...machines.keys()] : []));
     for (const id of silent) {
       const sight = this.view.lastSight(id, Number.POSITIVE_INFINITY);
@@ -64,7 +64,6 @@ export class Fleet {
     return statuses;
   }
 
-  /** Returns the same `Remote` each time. */
   remote(id: MachineId): SshRemote {
     const { context, driver, ids, identities } = this.#parts;
     const ref = ids.existing(id);
@@ -87,7 +86,6 @@ export class Fleet {
     this.#readiness.forget(id);
   }
 
-  /** Drops the cached state and connections of a removed machine. */
   async forget(id: MachineId): Promise<void> {
     this.view.wasRemoved(id);
     this.#readiness.forget(id);
@@ -97,7 +95,7 @@ export class Fleet {
     try {
       await remote?.forget();
     } catch (error) {
-      // Its address may be unknown by now; then there is no connection.
+      // Without an address there is no connection.
       if (!(error instanceof SvcError)) throw error;
     }
   }
@@ -119,7 +117,7 @@ export class Fleet {
 
   #status(id: MachineId, sight: MachineSight, settings: VmSettings): MachineStatus {
     if (sight.status.state !== 'running') return sight.status;
-    // The cloud reports "running" before a login works, which callers need.
+    // Callers need a login, which works later than the cloud reports "running".
     if (!this.#readiness.isReady(id)) return { state: 'booting' };
     const host = hostOf(sight, settings);
     const notice = sight.notice ?? (sight.isSpot ? this.#notices?.noticeOf(id, () => this.remote(id)) : undefined);
@@ -131,7 +129,7 @@ export class Fleet {
       await this.remote(id).connect();
       return true;
     } catch (error) {
-      // Its SSH daemon does not run yet, or cloud-init has not installed the host key.
+      // Either its SSH daemon does not run yet, or cloud-init has not installed the host key.
       if (error instanceof SvcError) return false;
       throw error;
     }
@@ -142,7 +140,6 @@ function machineBaseDir({ user }: Pick<VmRef, 'user'>): string {
   return user === 'root' ? '/root/svc' : `/home/${user}/svc`;
 }
 
-/** The address for others; undefined while it has none. */
 function hostOf(sight: MachineSight, { useInternalIps }: VmSettings): string | undefined {
   return useInternalIps ? sight.privateHost : sight.publicHost;
 }
@@ -153,7 +150,7 @@ interface Login {
   readonly identity: HomeIdentity;
   readonly settings: VmSettings;
 }
-/** The login. Throws SVC_MACHINE_LOST when the machine is gone, and SVC_SSH while it has no address. */
+
 /** How to log in to a machine. Throws SVC_MACHINE_LOST when it is gone, and SVC_SSH while it has no address. */
 function sshTarget(driver: Pick<VmDriver, 'name' | 'traits'>, { ref, sight, identity, settings }: Login): SshTarget {
   const name = `${ref.instanceId} in ${ref.region}`;
@@ -176,7 +173,7 @@ interface Asked {
   readonly notice: MachineNotice | undefined;
 }
 
-/** Polls spot machines over SSH for notices that only they get, in the background: for the next inspection. */
+/** Polls spot machines over SSH for notices that only they get. Polls run in the background. */
 export class NoticeWatch {
   readonly #clock: Clock;
   readonly #probe: NoticeProbe;
@@ -188,7 +185,6 @@ export class NoticeWatch {
     this.#probe = probe;
   }
 
-  /** The notice that is known now. */
   noticeOf(id: MachineId, remote: () => Pick<Remote, 'exec'>): MachineNotice | undefined {
     const known = this.#asked.get(id);
     const isOld = known === undefined || this.#clock.monotonic() - known.at >= this.#probe.everyMs;
@@ -197,7 +193,6 @@ export class NoticeWatch {
     return known?.notice;
   }
 
-  /** For a gone machine. */
   forget(id: MachineId): void {
     this.#asked.delete(id);
   }

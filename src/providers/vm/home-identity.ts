@@ -9,13 +9,13 @@ import type { PortableFile } from '../provider.ts';
 import { cloudDir, namedIntents, type NamedIntents } from '../intent-log.ts';
 import { sshKeyFromSeed, type SshKey } from './ssh-key.ts';
 
-/** This SVC_HOME at a cloud. */
+/** The identity of this SVC_HOME at a cloud. */
 export interface HomeIdentity {
-  /** Value of the tag `svc.home`. */
+  /** The value of the tag `svc.home`. */
   readonly id: string;
   readonly key: SshKey;
   readonly keyFile: string;
-  /** The host key of a key's machine. Every process of the home knows it before the machine exists. */
+  /** Every process of the home knows a machine's host key before the machine exists. */
   hostKey(machineKey: string): SshKey;
 }
 
@@ -23,7 +23,6 @@ export interface HomeIdentity {
 export class HomeIdentities {
   readonly #cloud: string;
   readonly #dir: string;
-  /** Controllers that received a secret. */
   readonly #controllers: NamedIntents;
   #identity: HomeIdentity | undefined;
 
@@ -33,19 +32,19 @@ export class HomeIdentities {
     this.#controllers = namedIntents(paths, cloud, 'controllers');
   }
 
-  /** Undefined while this home has sent no request to the cloud: then it owns nothing there. */
+  /** Undefined while this home has never sent a request to the cloud: then it owns nothing there. */
   existing(): HomeIdentity | undefined {
     if (this.#identity !== undefined) return this.#identity;
     if (!existsSync(this.#secretFile)) return undefined;
     const identity = identityOf(readSecret(this.#secretFile), join(this.#dir, 'id_ed25519'));
     const { key, keyFile } = identity;
-    // A user changed or lost the key file.
+    // A user may have changed or lost the key file.
     if (!existsSync(keyFile) || readFileSync(keyFile, 'utf8') !== key.privateFile) writeFileAtomic(keyFile, key.privateFile);
     this.#identity = identity;
     return identity;
   }
 
-  /** Creates the identity if needed. All processes get the same one. */
+  /** Creates the identity if there is none. Concurrent processes all get the same one. */
   identity(): HomeIdentity {
     const existing = this.existing();
     if (existing !== undefined) return existing;
@@ -63,8 +62,8 @@ export class HomeIdentities {
   }
 
   /**
-   * The secret of a remote controller's home; records an intent. With it, this home finds the controller's machines
-   * even when the controller is lost. The controller learns nothing about this home.
+   * With this secret, this home finds a controller's machines even after the controller is lost. The controller learns
+   * nothing about this home.
    */
   secretForController(controllerKey: string): PortableFile {
     this.identity();
@@ -73,7 +72,7 @@ export class HomeIdentities {
     return { path: `ssh/${this.#cloud}/secret`, content, once: true };
   }
 
-  /** Undefined for a controller without a secret from this home. */
+  /** Undefined for a controller that got no secret from this home. */
   controllerIdentity(controllerKey: string): Pick<HomeIdentity, 'id'> | undefined {
     return this.#controllers.get(controllerKey) === undefined ? undefined : identityOf(this.#controllerSecret(controllerKey), '');
   }
@@ -106,7 +105,7 @@ function identityOf(secret: Buffer, keyFile: string): HomeIdentity {
   };
 }
 
-/** Derives an independent secret for each use. RFC 5869 in its short form: one block, as the secret is uniform. */
+/** RFC 5869 in its short form: one block, because the secret is uniform. */
 function derive(secret: Buffer, use: string): Buffer {
   return createHmac('sha256', secret).update(use).digest();
 }

@@ -9,17 +9,15 @@ import { IntentLog, cloudDir } from '../intent-log.ts';
 import { settlingMs } from './machine-view.ts';
 import { untilFound } from './patience.ts';
 
-/** Only entry of the log of launch times. */
 const last = 'last';
 
-/** One key's launch. */
+/** A launch of one key. */
 export interface KeyedLaunch {
   readonly key: string;
   readonly signal: AbortSignal | undefined;
-  /** All machines of the key that the cloud shows. */
   readonly find: () => Promise<readonly VmMachine[]>;
   readonly toLaunched: (machine: VmMachine) => Launched;
-  /** Throws a `ProviderRefusal` when the cloud created nothing. After any other error, that is unknown. */
+  /** Throws a `ProviderRefusal` when the cloud created nothing. Any other error leaves that open. */
   readonly send: (former: readonly VmMachine[]) => Promise<Launched>;
 }
 
@@ -30,20 +28,20 @@ interface LaunchOnceParts {
   readonly paceMs: number;
 }
 
-/** The time of a launch, and its machine once that is known. */
+/** Has the machine once it is known. */
 interface LaunchIntent extends Partial<Launched> {
   readonly at: number;
 }
 
 /**
- * For clouds that create a second machine for a repeated request. A lock makes all processes of a home launch in turn,
- * with an intent on disk before each request. A repeated launch first searches for the machine of a lost response.
+ * For clouds that create a second machine for a repeated request. A lock makes a home's processes launch in turn, each
+ * with an intent on disk. A repeated launch first searches for the machine of a lost response.
  */
 export class LaunchOnce {
   readonly #parts: LaunchOnceParts;
   /** By key. */
   readonly #launches: IntentLog<LaunchIntent>;
-  /** Time of the last launch, ms since the epoch. */
+  /** When the last launch was sent, ms since the epoch. */
   readonly #pace: IntentLog<number>;
 
   constructor(parts: LaunchOnceParts) {
@@ -53,7 +51,7 @@ export class LaunchOnce {
     this.#pace = new IntentLog({ dir: join(dir, 'pace'), read: (value) => (typeof value === 'number' ? value : undefined) });
   }
 
-  /** Returns the key's existing machine, or a new one. */
+  /** Returns the key's machine, or launches one. */
   launch(launch: KeyedLaunch): Promise<Launched> {
     const { paths, cloud } = this.#parts;
     return withHomeLock(join(cloudDir(paths, cloud), 'launch.lock'), async () => {
@@ -65,12 +63,12 @@ export class LaunchOnce {
     });
   }
 
-  /** After the machine's removal its key may be launched again at once. */
+  /** The machine was removed: its key may be launched again at once. */
   forget(instanceId: string): void {
     for (const key of this.#launches.names()) if (this.#launches.get(key)?.instanceId === instanceId) this.#launches.forget(key);
   }
 
-  /** The machine of an earlier launch that the cloud's lists may not show yet. */
+  /** Finds the machine of an earlier launch that the cloud's lists may not show yet. */
   async #unlisted({ key, signal, find }: KeyedLaunch, former: readonly VmMachine[]): Promise<Launched | VmMachine | undefined> {
     const { clock } = this.#parts;
     const intent = this.#launches.get(key);
@@ -102,11 +100,11 @@ export class LaunchOnce {
     }
   }
 
-  /** Clouds limit launches by account; the lock makes this the home's limit. */
+  /** Clouds limit launches by account. The lock makes this the limit of the home. */
   async #awaitTurn(signal: AbortSignal | undefined): Promise<void> {
     const { clock, paceMs } = this.#parts;
     const lastAt = this.#pace.get(last) ?? 0;
-    // At most the pace, even if the system's clock was set back.
+    // Never longer than the pace, even when the system's clock was set back.
     const waitMs = Math.min(paceMs, lastAt + paceMs - clock.now());
     if (waitMs > 0) await clock.sleep(waitMs, signal);
     signal?.throwIfAborted();

@@ -3,26 +3,26 @@ import { hasTags, type ListedMachine, type MachineId } from '../provider.ts';
 import type { VmMachine, VmRef, VmStatus } from './driver.ts';
 import type { Tags } from './tags.ts';
 
-/** The last known state of a machine. */
+/** A machine as it was last seen. */
 export type MachineSight = Pick<VmMachine, 'status' | 'notice' | 'isSpot' | 'publicHost' | 'privateHost' | 'tags'>;
 
 type AskForMachines = (instanceIds: readonly string[]) => Promise<readonly VmMachine[]>;
 
-/** ms. Callers poll a booting machine twice a second; clouds limit calls, and a boot takes half a minute. */
+/** ms. Callers poll a booting machine twice a second, but clouds limit calls. */
 const bootingRememberedMs = 1_000;
-/** ms. The cloud may show an outdated state of a machine for this long after its creation or removal. */
+/** ms. The cloud may show an outdated state for this long after a machine was created or removed. */
 export const settlingMs = 60_000;
-/** ms. The cloud may show the reason of an end after the end itself; a launch waits this long for it. */
+/** ms. The cloud may show a machine's end before the reason; a launch waits this long for the reason. */
 const reasonMs = 5_000;
 
-/** The cloud's view, corrected with this process's knowledge of the machines that it just created or removed. */
+/** The cloud's view of machines, corrected with what this process just created or removed. */
 export class MachineView {
   readonly #clock: Clock;
   readonly #title: string;
   readonly #seen = new Map<MachineId, { readonly sight: MachineSight; readonly at: number }>();
   readonly #made = new Map<MachineId, { readonly tags: Tags; readonly at: number }>();
   readonly #removed = new Map<MachineId, number>();
-  /** Since when the cloud shows a machine as gone without a reason. */
+  /** Since when a machine is gone without a reason. */
   readonly #goneSince = new Map<MachineId, number>();
 
   constructor(clock: Clock, title: string) {
@@ -42,7 +42,7 @@ export class MachineView {
     this.#removed.set(id, this.#clock.monotonic());
   }
 
-  /** The machine is about to change, so its last state no longer counts. */
+  /** Invalidates what is known, because the machine is about to change. */
   willChange(id: MachineId): void {
     this.#seen.delete(id);
   }
@@ -55,21 +55,21 @@ export class MachineView {
   isRemoved(id: MachineId): boolean {
     return this.#removed.has(id);
   }
-/** Machines of this process that the cloud may not show yet. */
-  /** Machines with all of the tags that this process created and the cloud may not show yet. */
+
+/** Machines with these tags that this process created and the cloud may not show yet. */
   justMade(tags: Tags): readonly ListedMachine[] {
     return [...this.#made]
       .filter(([id, made]) => this.isJustMade(id) && hasTags(made.tags, tags))
       .map(([id, made]) => ({ id, tags: made.tags }));
   }
-/** Undefined if older than `withinMs`. */
-  /** The last sight of a machine, if it is at most `withinMs` old; else undefined. */
+
+/** Undefined when the last sight is older. */
   lastSight(id: MachineId, withinMs: number): MachineSight | undefined {
     const seen = this.#seen.get(id);
     return seen !== undefined && this.#clock.monotonic() - seen.at < withinMs ? seen.sight : undefined;
   }
 
-  /** One call asks for all machines of the region whose last state is too old. */
+  /** Asks once for all machines whose last sight is too old. */
   async inspect(
     ask: AskForMachines,
     machines: ReadonlyMap<MachineId, VmRef>,
@@ -87,14 +87,14 @@ export class MachineView {
   }
 
   #sightOf(id: MachineId, machine: VmMachine | undefined): MachineSight {
-    // The cloud may know why a machine is gone.
+    // Only the cloud knows why a machine is gone.
     if (this.#removed.has(id)) return withStatus(machine?.status.state === 'gone' ? machine.status : { state: 'gone', reason: 'deleted' });
     if (machine !== undefined) return this.#mayGetReason(id, machine.status) ? { ...machine, status: { state: 'booting' } } : machine;
     if (this.isJustMade(id)) return withStatus({ state: 'booting' });
     return this.#made.has(id) ? withStatus(neverShown(this.#title)) : unseen;
   }
 
-  /** The cloud may still show why a new machine is gone. The reason decides the next launch and its time. */
+  /** The cloud may still show the reason of a new machine's end. The reason decides the next launch and its time. */
   #mayGetReason(id: MachineId, shown: VmStatus): boolean {
     if (shown.state !== 'gone' || shown.reason !== 'unknown' || shown.message !== undefined || !this.isJustMade(id)) return false;
     const now = this.#clock.monotonic();

@@ -1,13 +1,11 @@
 import { acceleratorMemoryGb, canonicalAccelerator } from '../../../domain/accelerators.ts';
 
-/** A convention for node labels that name GPUs. */
 interface GpuLabelFormat {
-  /** The program or cloud that writes the label. */
   readonly name: string;
   readonly key: string;
   /** Label with the memory of one GPU, MiB. */
   readonly memoryKey?: string;
-  /** The values for an accelerator, for autoscalers that have no such node yet. Absent: they vary by node. */
+  /** The values for an accelerator, where they are known without a node: for autoscalers. */
   readonly valuesFor?: (accelerator: string) => readonly string[];
 }
 
@@ -37,7 +35,7 @@ const ownFormat: GpuLabelFormat = {
   valuesFor: (accelerator) => [asValue(accelerator), ...lowerCase(accelerator)],
 };
 
-/** Every known format, the most specific first. */
+/** The most specific first. */
 export const gpuLabelFormats: readonly GpuLabelFormat[] = [
   ownFormat,
   { name: 'SkyPilot', key: 'skypilot.co/accelerator', valuesFor: lowerCase },
@@ -61,10 +59,10 @@ export const gpuLabelFormats: readonly GpuLabelFormat[] = [
   { name: "AMD's node labeller", key: 'amd.com/gpu.product-name' },
 ];
 
-/** GPU feature discovery's label: memory of one GPU, or of one part of it, MiB. */
+/** GPU feature discovery's label: memory of one GPU, MiB; of a part where GPUs are partitioned. */
 const memoryLabel = 'nvidia.com/gpu.memory';
 
-/** GKE's labels: `partition` is the size of a node's GPU parts; `accelerator` names the GPU, whole or in parts. */
+/** GKE's labels. `partition`: size of a node's GPU parts. `accelerator`: kind of the GPUs, whole or in parts. */
 export const gkeLabels = { accelerator: 'cloud.google.com/gke-accelerator', partition: 'cloud.google.com/gke-gpu-partition-size' } as const;
 
 /** Resources under which device plugins count GPUs. */
@@ -82,7 +80,7 @@ export interface GpuKind {
   readonly value: string;
   /** The label that distinguishes kinds with the same `value`. Undefined: not needed, or none exists. */
   readonly memoryLabel: { readonly key: string; readonly value: string } | undefined;
-  /** Size of the parts that GKE counts; undefined: whole GPUs. */
+  /** Size of GKE's GPU parts; undefined: whole GPUs. */
   readonly gkePartition: string | undefined;
 }
 
@@ -98,7 +96,7 @@ export function gpuKindOf(labels: Readonly<Record<string, string>>): GpuKind | u
   const labelGb = mib === undefined ? undefined : Math.ceil(Number(mib) / 1_024);
   const gkePartition = labels[gkeLabels.partition];
   const [, whole = value, part = gkePartition] = partOf.exec(value) ?? [];
-  // A request for a GPU must not get a part of it.
+  // A request for a GPU must not get a part.
   const name = part === undefined ? acceleratorOfLabel(value, labelGb) : `${acceleratorOfLabel(whole)}-MIG-${part}`;
   return {
     name,
@@ -113,7 +111,6 @@ export function gpuKindOf(labels: Readonly<Record<string, string>>): GpuKind | u
 /** `NVIDIA-A100-SXM4-40GB-MIG-1g.5gb` */
 const partOf = /^(.+)-MIG-(.+)$/i;
 
-/** `1g.5gb` */
 function partMemoryGb(part = ''): number | undefined {
   const gb = /(\d+)gb/i.exec(part)?.[1];
   return gb === undefined ? undefined : Number(gb);
@@ -145,7 +142,7 @@ function isAmbiguous(value: string): boolean {
   return !/\d+gb/i.test(value) && memorySizes.some((size) => acceleratorOfLabel(value, size) !== acceleratorOfLabel(value));
 }
 
-/** `A100` for `A100-80GB`: formats with a separate label for the memory use this name. */
+/** `A100` for `A100-80GB`: the name in formats that have a separate label for the memory. */
 function withoutMemory(accelerator: string): string {
   return canonicalAccelerator(accelerator.replace(/-\d+GB$/, '')) ?? accelerator;
 }

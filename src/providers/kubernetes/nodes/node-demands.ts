@@ -10,26 +10,26 @@ interface LabelDemand {
   readonly values: readonly string[];
 }
 
-/** Several kinds of GPUs may share one value. */
+/** A label for GPUs; several kinds may share one value. */
 interface GpuLabelDemand extends LabelDemand {
-  /** Distinguishes these kinds. */
+  /** Label that distinguishes these kinds. */
   readonly memory?: LabelDemand | undefined;
-  /** Labels of nodes that have an acceptable value but another kind, such as parts of such GPUs. */
+  /** Labels that show another kind despite an acceptable value, such as parts of such GPUs. */
   readonly except?: readonly LabelDemand[];
 }
 
 interface GpuDemand {
   readonly resource: GpuResource;
   readonly anyOf: readonly GpuLabelDemand[];
-  /** Size of the parts on GKE; undefined: whole GPUs. */
+  /** Size of GKE's GPU parts; undefined: whole GPUs. */
   readonly gkePartition?: string | undefined;
 }
 
-/** The nodes that an offer allows. */
+/** What an offer demands of nodes. */
 export interface NodeDemands {
-  /** Any of its labels proves the right kind. It has none where the configuration selects the nodes. */
+  /** `anyOf` is empty where the configuration selects the nodes. */
   readonly gpu: GpuDemand | undefined;
-  /** Any of these marks a spot node; empty for an on-demand offer. */
+  /** Any of these labels marks a spot node; empty where the offer is not spot. */
   readonly spot: readonly LabelDemand[];
   /** Labels of spot nodes: the last choice for an on-demand pod. */
   readonly avoided: readonly LabelDemand[];
@@ -37,7 +37,7 @@ export interface NodeDemands {
 
 const asDemands = (labels: typeof spotLabels): readonly LabelDemand[] => labels.map(([key, value]) => ({ key, values: [value] }));
 
-/** `nodes` is undefined where the user may not read them. */
+/** The demands of an offer; `nodes` is undefined where the user may not read them. */
 export function nodeDemands(offer: Offer, config: KubernetesContextConfig, nodes: readonly NodeFacts[] | undefined): NodeDemands {
   const seenSpot = spotLabels.filter(([key, value]) => nodes?.some(({ labels }) => labels[key] === value));
   return {
@@ -73,7 +73,7 @@ function seenLabels(kinds: readonly GpuKind[]): readonly GpuLabelDemand[] {
   });
 }
 
-/** Excludes nodes that have an acceptable value too, but other GPUs. */
+/** Labels that exclude nodes with an acceptable value but other GPUs. */
 function exceptions({ key, values }: LabelDemand, others: readonly NodeFacts[]): readonly LabelDemand[] {
   const alike = others.filter(({ labels, gpu }) => values.includes(labels[key] ?? '') && gpu?.format.key !== key);
   const byKey = Map.groupBy(
@@ -83,7 +83,7 @@ function exceptions({ key, values }: LabelDemand, others: readonly NodeFacts[]):
   return [...byKey].map(([other, kinds]) => ({ key: other, values: [...new Set(kinds.map(({ value }) => value))].toSorted() }));
 }
 
-/** For GPUs that no node has yet: by manufacturer. */
+/** Device plugins count GPUs by manufacturer. */
 function usualResource(accelerator: string): GpuResource {
   return acceleratorManufacturer(accelerator) === 'AMD' ? 'amd.com/gpu' : 'nvidia.com/gpu';
 }
@@ -99,24 +99,24 @@ function unseenLabels(name: string, autoscaler: string | undefined): readonly Gp
   return (own.length > 0 ? own : known).map(({ demand }) => demand);
 }
 
-/** As in a pod's affinity. */
+/** As Kubernetes writes it in affinities. */
 type Expression = Readonly<Record<string, unknown>>;
 
-/** Expressions, all of which a node must satisfy. */
+/** A node must satisfy all of the expressions. */
 export interface NodeTerm {
   readonly matchExpressions?: readonly unknown[];
 }
 
 const expression = ({ key, values }: LabelDemand, operator: 'In' | 'NotIn' = 'In'): Expression => ({ key, operator, values });
 
-/** On GKE, the label for a kind of GPU is on nodes with whole GPUs and on nodes with parts. */
+/** GKE's label names the kind of whole GPUs and of parts. */
 function gkePart({ key }: LabelDemand, partition: string | undefined): readonly Expression[] {
   if (key !== gkeLabels.accelerator) return [];
   if (partition === undefined) return [{ key: gkeLabels.partition, operator: 'DoesNotExist' }];
   return [expression({ key: gkeLabels.partition, values: [partition] })];
 }
 
-/** A node must satisfy at least one; empty: any node is acceptable. */
+/** A node must satisfy one of the terms. Empty: any node is acceptable. */
 export function nodeTerms({ gpu, spot }: NodeDemands): readonly NodeTerm[] {
   const gpus = (gpu?.anyOf ?? []).map((one) => [
     expression(one),
@@ -130,7 +130,7 @@ export function nodeTerms({ gpu, spot }: NodeDemands): readonly NodeTerm[] {
   );
 }
 
-/** Combines two lists: a node must satisfy a term of each. An empty list demands nothing. */
+/** A node must satisfy one term of each list. An empty list demands nothing. */
 export function inEach(some: readonly NodeTerm[], others: readonly NodeTerm[]): readonly NodeTerm[] {
   if (some.length === 0 || others.length === 0) return [...some, ...others];
   return some.flatMap((one) =>
@@ -138,7 +138,7 @@ export function inEach(some: readonly NodeTerm[], others: readonly NodeTerm[]): 
   );
 }
 
-/** Makes spot nodes the last choice; undefined: no preference. */
+/** Makes spot nodes the last choice; undefined where there is no preference. */
 export function nodePreferences({ avoided }: NodeDemands): readonly Expression[] | undefined {
   if (avoided.length === 0) return undefined;
   return [{ weight: 100, preference: { matchExpressions: avoided.map((one) => expression(one, 'NotIn')) } }];

@@ -9,14 +9,14 @@ export interface Node extends KubeObject {
   readonly status?: { readonly allocatable?: Quantities; readonly conditions?: readonly Condition[] };
 }
 
-/** A node takes only pods that tolerate it. */
+/** Keeps pods that do not tolerate it from a node. */
 interface Taint {
   readonly key: string;
   readonly value?: string;
   readonly effect: string;
 }
 
-/** A toleration, as Kubernetes writes it. */
+/** As Kubernetes writes it. */
 export interface Toleration {
   readonly key?: string;
   readonly operator?: string;
@@ -30,7 +30,7 @@ export interface NodeFacts {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly taints: readonly Taint[];
-  /** Why the node takes no pods now, as a clause. */
+  /** Why the node takes no pods now: a clause. Undefined: it does. */
   readonly closed: string | undefined;
   readonly isSpot: boolean;
   readonly gpu: GpuKind | undefined;
@@ -46,12 +46,12 @@ interface NodeRoom {
   readonly pods: number;
 }
 
-/** All that is kept of a long list of pods. */
+/** The only part of a pod that is kept of a long list. */
 interface PodLoad extends NodeRoom {
   readonly node: string;
 }
 
-/** Undefined: the pod has no node, or has ended. */
+/** Undefined for a pod without a node or that has ended. */
 export function podLoad(pod: Pod): PodLoad | undefined {
   const node = pod.spec?.nodeName;
   if (node === undefined || hasEnded(pod)) return undefined;
@@ -65,7 +65,7 @@ export function podLoad(pod: Pod): PodLoad | undefined {
   };
 }
 
-/** Nodes with what their pods leave free. */
+/** Nodes with their free resources. */
 export function nodeFacts(nodes: readonly Node[], loads: readonly PodLoad[]): readonly NodeFacts[] {
   const byNode = new Map<string, { cpus: number; memoryGb: number; gpus: number; pods: number }>();
   for (const load of loads) {
@@ -106,12 +106,12 @@ export function nodeFacts(nodes: readonly Node[], loads: readonly PodLoad[]): re
   });
 }
 
-/** Rounds: a node of 2 CPUs with ten pods of 0.1 has 1 left, but binary fractions give 0.9999. */
+/** Rounds: ten pods of 0.1 leave 1 of 2 CPUs, but the sum of binary fractions leaves 0.9999. */
 function left(whole: number, used: number): number {
   return Math.max(0, Math.round((whole - used) * 1e6) / 1e6);
 }
 
-/** As its Kubernetes cluster reports it. */
+/** Whether the Kubernetes cluster reports a node as ready. */
 export function isNodeReady(node: Node): boolean {
   return node.status?.conditions?.find(({ type }) => type === 'Ready')?.status === 'True';
 }
@@ -134,7 +134,7 @@ function tolerates({ key, operator = 'Equal', value = '', effect }: Toleration, 
   return key === taint.key && (operator === 'Exists' || value === (taint.value ?? ''));
 }
 
-/** Keeps the fields that a pod's load depends on, because lists are long. */
+/** Keeps the fields that `podLoad` needs, because lists are long. */
 export function countedPod({ metadata, spec = {}, status = {} }: Pod): Pod {
   const described = (spec.containers ?? []).map((one) => pick(one, 'name', 'restartPolicy', 'resources'));
   const before = (spec.initContainers ?? []).map((one) => pick(one, 'name', 'restartPolicy', 'resources'));

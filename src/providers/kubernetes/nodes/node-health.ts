@@ -6,49 +6,47 @@ import { isDenied } from '../errors.ts';
 import { isSpotNode } from './gpu-labels.ts';
 import { countedNode, isNodeReady, type Node } from './node-facts.ts';
 
-/** Why a node cannot report its pods' state. `message` is a sentence. */
+/** Why a node cannot report its pods. `message` is a sentence. */
 export type NodeTrouble =
   | { readonly kind: 'removed'; readonly message: string }
   | {
       readonly kind: 'silent';
       readonly message: string;
-      /** Its cloud reclaims it. */
+      /** Whether its cloud reclaims it. */
       readonly isTaken: boolean;
-      /** A kubelet without heartbeats does not end pods. A kubelet that only reports trouble does. */
+      /** Without heartbeats, a kubelet does not end pods. A kubelet that only reports trouble does. */
       readonly hasNoHeartbeat: boolean;
-      /** Long enough to act on: shorter lapses pass by themselves. */
+      /** Whether it lasts long enough to act on: shorter lapses pass by themselves. */
       readonly isLasting: boolean;
       /** See `isSilenceWidespread`. */
       readonly isWidespread: boolean;
     };
 
-/** Such a node's kubelet would never confirm a deletion. */
+/** Whether a pod's deletion needs force: the node's kubelet would never confirm it. */
 export function needsForcedDeletion(trouble: NodeTrouble | undefined): boolean {
   return trouble?.kind === 'removed' || (trouble?.kind === 'silent' && trouble.isLasting && !trouble.isWidespread);
 }
 
-/** A deleted pod may still run: only its kubelet could end it. */
+/** Whether a deleted pod may still run: only its kubelet could end it. */
 export function isDeletionIdle(trouble: NodeTrouble | undefined): boolean {
   return trouble?.kind === 'silent' && trouble.hasNoHeartbeat;
 }
 
-/** svc acts on a node that is not ready for this long, ms. */
+/** A node that is not ready for less than this, ms, mostly recovers by itself. */
 export const lastingMs = 5_000;
-/** Validity of a node's state, ms. */
+/** A node's state stays valid for this long, ms. */
 const seenMs = 1_500;
-/** Backoff after reading nodes was denied, ms. */
+/** Backoff after the user was denied reading nodes, ms. */
 const deniedMs = 60_000;
 
-/** Of nodes that the cloud or an autoscaler is about to remove. */
+/** Taints and labels of nodes that the cloud or an autoscaler is about to remove. */
 const takingTaints = /preempt|spot|impending-node-termination|ToBeDeleted|karpenter\.sh\/disrupt|node-termination|shutdown/i;
 
 /** Finds nodes in trouble, by the Kubernetes cluster's reports over time. */
 export class NodeHealth {
   readonly #clock: Clock;
   readonly #seen = new Map<string, { readonly node: Node | undefined; readonly at: number }>();
-  /**
-   * Monotonic ms. A node that this process never saw ready may have been down for long: it counts as lasting at once.
-   */
+  /** Monotonic ms. A node that this process never saw ready may have been down for long: it is lasting at once. */
   readonly #downSince = new Map<string, number>();
   readonly #wasReady = new Set<string>();
   #all: { readonly nodes: readonly Node[]; readonly at: number } | undefined;
@@ -58,7 +56,7 @@ export class NodeHealth {
     this.#clock = clock;
   }
 
-  /** Undefined: the user may not read nodes. Nodes that are not in `watched` are read from the API server. */
+  /** Undefined: the user may not read nodes. Reads nodes that are not in `watched` from the API server. */
   async troubles(
     api: KubeApi,
     names: ReadonlySet<string>,
@@ -69,7 +67,7 @@ export class NodeHealth {
     if (watched === undefined && this.#deniedAt !== undefined && now - this.#deniedAt < deniedMs) return undefined;
     try {
       const found = await Promise.all(
-        // A node that the watch lacks may be newer than its last report.
+        // A node that the watch does not show may be newer than its last report.
         [...names].map(async (name) => [name, watched?.get(name) ?? (await this.#ask(api, name, signal))] as const),
       );
       const isDown = found.some(([, node]) => node !== undefined && !isNodeReady(node));
