@@ -1,6 +1,6 @@
 import type { ProviderCheck } from './provider.ts';
 
-/** For one part of a provider: a Kubernetes context or an SSH host. */
+/** The check of one part of a provider: a Kubernetes context or an SSH host. */
 export interface CheckFinding {
   readonly isUsable: boolean;
   readonly text: string;
@@ -8,15 +8,12 @@ export interface CheckFinding {
   readonly isLate?: boolean;
 }
 
-/** A part has not answered within the time of the check. */
+/** For a part that has not answered within the time of the check. */
 export function lateFinding(checkMs: number): CheckFinding {
   return { isUsable: false, text: `no answer within ${checkMs / 1_000} s yet`, remedies: [], isLate: true };
 }
 
-/**
- * Combines findings of the parts with these names. A provider without usable parts is slow, not disabled, if a part is
- * late.
- */
+/** Combines the findings of parts with these names. Without a usable part, a late one makes the provider slow. */
 export function checkOf(
   names: readonly string[],
   findings: readonly CheckFinding[],

@@ -5,20 +5,19 @@ import { systemClock } from '../shared/clock.ts';
 import { SvcError } from '../shared/errors.ts';
 import { isMachineId, type MachineId, type MachineSpec, type Offer, type Provider } from './provider.ts';
 
-/** A provider for the suite. */
+/** A provider prepared for the suite. */
 export interface ProviderFixture {
   readonly provider: Provider;
-  /** As another process would open the provider. */
+  /** The same provider as another process would open it. */
   readonly other: Provider;
   readonly resources: Resources;
-  /** From now on, the provider has no capacity for new machines. */
+  /** From now on the provider has no capacity. */
   refuse(): Promise<void>;
-  /** The provider reclaims every machine. */
   preemptAll(): Promise<void>;
   untilRunning(id: MachineId): Promise<void>;
 }
 
-/** A behaviour of every provider; fails by throwing. */
+/** A behaviour of every provider. Fails by throwing. */
 export interface ProviderCase {
   readonly name: string;
   readonly run: (fixture: ProviderFixture) => Promise<void>;
@@ -51,13 +50,13 @@ async function create(fixture: ProviderFixture, key: string, tags?: Readonly<Rec
   return id;
 }
 
-/** Fails after a while: providers report changes late. */
+/** Fails after a while: providers report changes with a delay. */
 async function until(isSo: () => boolean, what: string): Promise<void> {
   for (let attempt = 0; attempt < untilAttempts && !isSo(); attempt += 1) await systemClock.sleep(untilPauseMs);
   ok(isSo(), what);
 }
 
-/** Only this suite writes it. */
+/** Only this suite writes this file. */
 const scratchOf = (remote: Remote): string => `${remote.baseDir}/conformance`;
 
 const untilPauseMs = 20;
@@ -74,7 +73,7 @@ function unknownId(): MachineId {
   return id;
 }
 
-/** Every provider must pass all of it. Each case gets a provider of its own. */
+/** A new provider must pass all of it. Each case gets a provider of its own. */
 export const providerCases: readonly ProviderCase[] = [
   {
     name: 'check reports in one line whether the provider is usable',
@@ -284,7 +283,7 @@ export const providerCases: readonly ProviderCase[] = [
       ok((await stateOf(provider, id))?.startsWith('gone'));
       over.abort();
       await provider.destroy(id, {});
-      // A watch whose signal had aborted before must not call.
+      // A watch whose signal had aborted before it began never gets a call.
       provider.watch(() => ok(false, 'notified although its signal had aborted'), over.signal);
     },
   },

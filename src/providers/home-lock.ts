@@ -6,13 +6,13 @@ import { SvcError } from '../shared/errors.ts';
 const queues = new Map<string, Promise<unknown>>();
 
 /**
- * Runs `work` while no other process of this user runs work under the same lock file. A helper process holds the
- * kernel's lock (flock(2)) and ends with this process: even a crash releases the lock.
+ * Excludes other processes of this user under the same lock file. A helper process holds the kernel's lock (flock(2))
+ * and ends with this process: even a crash releases the lock.
  */
 export async function withHomeLock<Result>(file: string, work: () => Result | Promise<Result>): Promise<Result> {
   const before = queues.get(file) ?? Promise.resolve();
   const mine = before.then(() => locked(file, work));
-  // This process queues its calls, so that only one helper exists.
+  // Calls of this process form a queue, so that only one helper exists at a time.
   const settled = mine.catch(() => undefined);
   queues.set(file, settled);
   try {

@@ -6,16 +6,13 @@ import { readIfThere, writeFileAtomic, readJsonFile } from '../shared/system/fil
 
 interface IntentFiles<Intent> {
   readonly dir: string;
-  /** End of the files' names, such as `.json`; default: empty. */
+  /** End of each file's name, such as `.json`. */
   readonly ending?: string;
-  /** Undefined: not an intent. The value is undefined for invalid JSON. */
+  /** Undefined when the value is no intent. The value is undefined for invalid JSON. */
   readonly read: (value: unknown) => Intent | undefined;
 }
 
-/**
- * A home's intents, one file each, on disk before the provider gets the create request. A crash at any instruction
- * leaves only resources that later sweeps find.
- */
+/** Intents, one file each, on disk before the request is sent: after a crash, sweeps find all resources. */
 export class IntentLog<Intent> {
   readonly #files: IntentFiles<Intent>;
 
@@ -29,7 +26,7 @@ export class IntentLog<Intent> {
     if (readIfThere(this.#file(name)) !== text) writeFileAtomic(this.#file(name), text);
   }
 
-  /** The resource is gone, or was refused. Succeeds when there is no intent. */
+  /** Called when the resource is gone, or was refused. Succeeds when there is no intent. */
   forget(name: string): void {
     rmSync(this.#file(name), { force: true });
   }
@@ -45,12 +42,11 @@ export class IntentLog<Intent> {
     }
   }
 
-  /** Omits unreadable intents. */
+  /** An unreadable intent counts as absent. */
   list(): readonly Intent[] {
     return this.names().flatMap((name) => this.get(name) ?? []);
   }
 
-  /** Undefined: none, or unreadable. */
   get(name: string): Intent | undefined {
     const file = readJsonFile(this.#file(name));
     return file === undefined ? undefined : this.#files.read(file.value);
@@ -61,12 +57,12 @@ export class IntentLog<Intent> {
   }
 }
 
-/** A home's data about a cloud: `ssh/CLOUD/` below SVC_HOME. */
+/** Folder of a home's data about a cloud: `ssh/CLOUD/` below SVC_HOME. */
 export function cloudDir(paths: Pick<HomePaths, 'sshDir'>, cloud: string): string {
   return join(paths.sshDir, cloud);
 }
 
-/** Intents without content, such as the regions that may have machines. */
+/** Intents whose names say all, such as the regions that may have machines. */
 export type NamedIntents = IntentLog<true>;
 
 /** The intents of a kind at a cloud. */

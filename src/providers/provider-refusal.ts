@@ -13,13 +13,10 @@ const codes: Readonly<Record<RefusalKind, ErrorCode>> = {
   'failed-launch': 'SVC_MACHINE_LOST',
 };
 
-/**
- * A provider refuses a machine, maybe after it had accepted it: the search tries another offer. The kind (the cause)
- * and the scope decide what it avoids, and for how long.
- */
+/** The search tries another offer. The kind (the cause) and the scope decide what it avoids, and for how long. */
 export class ProviderRefusal extends SvcError {
   readonly refusal: RefusalKind;
-  /** How much of the provider is affected. */
+  /** How much of the provider the refusal covers. */
   readonly scope: RefusalScope;
 
   constructor(refusal: RefusalKind, scope: RefusalScope, message: string, details: ErrorDetails = {}) {

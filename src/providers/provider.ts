@@ -19,8 +19,8 @@ export interface Provider {
    */
   create(offer: Offer, spec: MachineSpec, key: string, options: CallOptions): Promise<MachineId>;
   /**
-   * Preflight: asks whether the provider would accept such a machine. Throws the `ProviderRefusal` of `create`; any other
-   * error means that the provider could not be asked. Absent: only `create` finds out.
+   * Preflight: asks whether the provider would accept such a machine. Throws the `ProviderRefusal` of `create`; any
+   * other error means that the provider could not be asked. Absent: only `create` finds out.
    */
   preflight?(offer: Offer, spec: MachineSpec, options: CallOptions): Promise<void>;
   /** One round trip for many machines. Unknown ids are reported as `gone`. */

@@ -8,26 +8,26 @@ import type { HomePaths } from '../shared/paths.ts';
 import type { Random } from '../shared/random.ts';
 import type { Provider } from './provider.ts';
 
-/** What a provider depends on. */
+/** A provider's dependencies. */
 export interface ProviderContext {
   readonly paths: HomePaths;
   readonly clock: Clock;
   readonly random: Random;
-  /** Read at each call, so that changes take effect at once. */
+  /** Read at each call, so that a change takes effect at once. */
   readonly config: () => Promise<Config>;
   /** Read at each call. */
   readonly sshPools: () => Promise<readonly SshPool[]>;
-  /** Checked before each request to a provider. */
+  /** Checked right before each request to a provider. */
   readonly fence: Fence;
-  /** Homes on this machine that share their state with this one: their local machines belong to it too. */
+  /** Homes on this machine whose state this home shares: their local machines belong to it too. */
   readonly peerHomes?: readonly HomePaths[];
 }
 
-/** In the order of `svc check`. */
+/** In the order in which `svc check` shows them. */
 export const providerNames = ['aws', 'kubernetes', 'ssh', 'local'] as const;
 export type ProviderName = (typeof providerNames)[number];
 
-/** Takes part only when it is named, or is the only provider. */
+/** Takes part only when it is named or is the only provider. */
 export const fallbackProvider: string = 'local' satisfies ProviderName;
 
 const openers: Readonly<Record<ProviderName, (context: ProviderContext) => Promise<Provider>>> = {
@@ -37,7 +37,7 @@ const openers: Readonly<Record<ProviderName, (context: ProviderContext) => Promi
   local: async (context) => new (await import('./local/index.ts')).LocalProvider(context),
 };
 
-/** Loads only this provider. Throws SVC_NO_PLACE for an unknown name. */
+/** Loads only the one provider. Throws SVC_NO_PLACE for an unknown name. */
 export async function openProvider(name: string, context: ProviderContext): Promise<Provider> {
   const known = providerNames.find((one) => one === name);
   if (known !== undefined) return openers[known](context);

@@ -12,13 +12,13 @@ const off = (summary: string, ...remedies: readonly string[]): ProviderCheck => 
   sharedPorts: undefined,
 });
 
-/** Without credentials, svc sends no request. */
+/** The result without credentials, and without a request. */
 export const withoutCredentials: ProviderCheck = off(
   'No credentials were found: neither in the environment nor in ~/.aws.',
   'Run: aws configure sso (or: aws configure); docs/clouds/aws.md lists the rights they need.',
 );
 
-/** `quotasOf` returns the account's quotas, which are only displayed. Throws only when cancelled. */
+/** `quotasOf` returns quotas to display. Throws only when cancelled. */
 export async function checkCredentials(
   clients: Pick<AwsClients, 'callerIdentity'>,
   region: string,
@@ -42,7 +42,6 @@ export async function checkCredentials(
   }
 }
 
-/** Why the credentials are unusable, and the remedy. */
 function explain(error: unknown, source: CredentialSource): ProviderCheck {
   const code = awsCode(error) ?? (error instanceof Error ? error.name : '');
   const text = messageOf(error);
@@ -60,7 +59,7 @@ function explain(error: unknown, source: CredentialSource): ProviderCheck {
     }
     return off('No credentials were found.', `Run: aws configure sso${named} (or: aws configure${named})`);
   }
-  // The SDK ignores ~/.aws while these variables are set.
+  // While these variables are set, the SDK ignores ~/.aws.
   const newKeys = 'Set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN again, or unset them to use those in ~/.aws.';
   if (code.startsWith('ExpiredToken') || code === 'RequestExpired')
     return off(

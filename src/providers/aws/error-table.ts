@@ -11,7 +11,7 @@ const failure = (kind: 'credentials' | 'failed', codes: readonly string[]): read
   codes.map((code) => [code, { kind }]);
 
 /**
- * Of EC2, and of related services where they share a code. Source: each service's "common errors" and
+ * Codes of EC2 and related services. Source: "common errors" of each service, and
  * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
  */
 const meanings: ReadonlyMap<string, ErrorMeaning> = new Map<string, ErrorMeaning>([
@@ -28,7 +28,7 @@ const meanings: ReadonlyMap<string, ErrorMeaning> = new Map<string, ErrorMeaning
   ]),
   ...refusal('capacity', 'whole-region', ['InsufficientAddressCapacity']),
   ...refusal('price', 'offer', ['SpotMaxPriceTooLow']),
-  // AWS counts machine quotas per family, others per region.
+  // AWS counts machine quotas per family, and other quotas per region.
   ...refusal('quota', 'region', ['InstanceLimitExceeded', 'VcpuLimitExceeded', 'MaxSpotInstanceCountExceeded', 'HostLimitExceeded']),
   ...refusal('quota', 'whole-region', [
     'VolumeLimitExceeded',
@@ -76,7 +76,7 @@ const meanings: ReadonlyMap<string, ErrorMeaning> = new Map<string, ErrorMeaning
     'VPCResourceNotSpecified',
     'MissingInput',
   ]),
-  // AWS's answer to valid credentials in a region that the account has not enabled.
+  // AWS answers AuthFailure even to valid credentials in a region that the account has not enabled.
   ['AuthFailure', { kind: 'permission', about: 'whole-region', isCredentialsError: true }],
   ...refusal('permission', 'whole-region', [
     'UnauthorizedOperation',
@@ -115,7 +115,7 @@ const meanings: ReadonlyMap<string, ErrorMeaning> = new Map<string, ErrorMeaning
     'MissingAuthenticationToken',
     'MissingAuthenticationTokenException',
     'UnauthorizedException',
-    // From the SDK, before any request.
+    // An error of the SDK, before any request is sent.
     'CredentialsProviderError',
     'TokenProviderError',
   ]),
@@ -135,10 +135,7 @@ const meanings: ReadonlyMap<string, ErrorMeaning> = new Map<string, ErrorMeaning
   ]),
 ]);
 
-/**
- * An unknown code must neither stop the search nor cause endless retries: with status 400 to 499 it refuses this one
- * offer, else it is a failure that the caller retries.
- */
+/** An unknown code must neither stop the search nor cause endless retries: with status 4xx it refuses this offer. */
 export function meaningOf(code: string, httpStatus: number | undefined): ErrorMeaning {
   const known = meanings.get(code);
   if (known !== undefined) return known;
@@ -147,5 +144,5 @@ export function meaningOf(code: string, httpStatus: number | undefined): ErrorMe
   return isCallersFault ? { kind: 'unsupported', about: 'offer' } : { kind: 'failed' };
 }
 
-/** Codes with their own row. */
+/** Every code with its own row. */
 export const knownCodes: readonly string[] = [...meanings.keys()];

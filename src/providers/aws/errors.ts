@@ -7,7 +7,7 @@ export function awsCode(error: unknown): string | undefined {
   return error instanceof Error && isObject(Object.getOwnPropertyDescriptor(error, '$metadata')?.value) ? error.name : undefined;
 }
 
-/** AWS answered with one of the codes. */
+/** Whether AWS answered with one of the codes. */
 export function hasAwsCode(error: unknown, ...codes: readonly string[]): boolean {
   const code = awsCode(error);
   return code !== undefined && codes.includes(code);
@@ -18,12 +18,12 @@ export function awsCodes(...codes: readonly string[]): (error: unknown) => boole
   return (error) => hasAwsCode(error, ...codes);
 }
 
-/** Each error of an AWS call is AWS's: a connection error has a Node code and no `$metadata`. */
+/** Every error of an AWS call counts as AWS's. A connection error has a Node code and no `$metadata`. */
 function read(error: Error): ReportedError {
   const metadata: unknown = Object.getOwnPropertyDescriptor(error, '$metadata')?.value;
   const status = isObject(metadata) && typeof metadata['httpStatusCode'] === 'number' ? metadata['httpStatusCode'] : undefined;
   const code = 'code' in error && typeof error.code === 'string' && error.name === 'Error' ? error.code : error.name;
-  // The encoded part is long and reveals policies.
+  // The encoded part of a denial is long and reveals policies.
   const [text = ''] = error.message.split(/\s*Encoded authorization failure message/);
   return { code, status, text };
 }

@@ -20,7 +20,7 @@ export async function findImage(choice: ImageChoice, lookup: ImageLookup): Promi
     throw refusal(offer, `there is not ${what} in ${offer.region}`);
   }
   const architecture = architectureOf(offer.instanceType);
-  // Macs' architectures begin with the usual names.
+  // AWS's names for the architectures of Macs begin with the usual names.
   if (image.Architecture !== undefined && !image.Architecture.startsWith(architecture))
     throw refusal(offer, `the image ${image.ImageId} is for ${image.Architecture}, and the machine is ${architecture}`);
   const rootDevice = image.RootDeviceName ?? '/dev/sda1';
@@ -59,7 +59,7 @@ async function usual(choice: ImageChoice & { kind: 'usual' }, { clients, ec2, of
   return undefined;
 }
 
-/** From public parameters, in the order of the names; none where a region has no such parameters. */
+/** Empty in a region without such parameters. */
 async function published(
   clients: Pick<AwsClients, 'parameters'>,
   region: string,
@@ -75,7 +75,7 @@ async function published(
   }
 }
 
-/** Codes of services without this action or these parameters. */
+/** Services without this action or these parameters answer with these codes. */
 const noParameters: ReadonlySet<string> = new Set(['UnknownOperationException', 'InvalidAction', 'NotImplemented', 'ParameterNotFound']);
 
 function refusal(offer: Offer, why: string): ProviderRefusal {

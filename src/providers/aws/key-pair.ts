@@ -22,7 +22,7 @@ export async function ensureKeyPair(ec2: Ec2, identity: HomeIdentity): Promise<v
   }
 }
 
-/** Keeps the key while the home has a machine in the region. The next launch imports it again. */
+/** Only if the home has no machine in the region. The next launch imports the key again. */
 export async function removeUnusedKeyPair(ec2: Ec2, identity: Pick<HomeIdentity, 'id'>): Promise<void> {
   const left = await ec2.instances([...ofHome(identity.id, undefined), livingStates]);
   if (left.length > 0) return;

@@ -40,8 +40,8 @@ const deletions: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * `Client.InternalError` mostly means that EC2 may not use the KMS key of an encrypted disk:
- * https://repost.aws/knowledge-center/kms-iam-ec2-permission
+ * Codes with another meaning in a request's error. `Client.InternalError` mostly means that EC2 may not use the KMS key
+ * of an encrypted disk: https://repost.aws/knowledge-center/kms-iam-ec2-permission
  */
 const lateMeanings: ReadonlyMap<string, LateRefusal> = new Map([
   ['Client.InternalError', { kind: 'setup', scope: 'whole-region' }],

@@ -1,12 +1,11 @@
 import { ProviderRefusal } from '../provider-refusal.ts';
 import type { Ec2, Filter, Subnet, Vpc } from './client.ts';
 
-/** For machines of a region. */
+/** The network for machines of a region. */
 export interface Network {
   readonly vpcId: string;
-  /** Its private address ranges. */
   readonly cidrs: readonly string[];
-  /** Undefined in the default VPC, where AWS chooses better. */
+  /** Undefined in the default VPC, where AWS makes the better choice. */
   readonly subnets: readonly NetworkSubnet[] | undefined;
 }
 
@@ -17,8 +16,7 @@ interface NetworkSubnet {
 }
 
 /**
- * The VPC with the requested id or `Name` tag, or the default VPC. Without one, throws a refusal for the whole region,
- * so that another region is tried.
+ * The requested VPC (id or `Name` tag), or the default one. If there is none, throws a refusal for the whole region.
  */
 export async function findNetwork(ec2: Ec2, region: string, requested: string | undefined, isPublic: boolean): Promise<Network> {
   const vpcs = await ec2.vpcs([vpcFilter(requested)]);
@@ -37,9 +35,7 @@ export async function findNetwork(ec2: Ec2, region: string, requested: string | 
   return { ...network, subnets };
 }
 
-/**
- * One subnet per zone, or only those in the requested zone. Machines start with different ones, so that they spread.
- */
+/** One subnet per zone, or those in the requested zone. `spread` differs between machines, so that they spread. */
 export function subnetsToTry(subnets: readonly NetworkSubnet[], zone: string | undefined, spread: number): readonly NetworkSubnet[] {
   const fitting = subnets.filter((subnet, index) =>
     zone === undefined
@@ -55,10 +51,10 @@ function vpcFilter(requested: string | undefined): Filter {
   return /^vpc-[0-9a-z]+$/.test(requested) ? { Name: 'vpc-id', Values: [requested] } : { Name: 'tag:Name', Values: [requested] };
 }
 
-/** Subnets with free IPv4 addresses; only those whose default fits `isPublic`, if there are any. */
+/** Subnets with free IPv4 addresses. Prefers those whose default agrees with `isPublic`. */
 function usable(subnets: readonly Subnet[], isPublic: boolean): readonly NetworkSubnet[] {
   const free = subnets.filter(
-    // svc connects over IPv4.
+    // Machines are reached over IPv4.
     ({ State, AvailableIpAddressCount, Ipv6Native }) => State !== 'pending' && AvailableIpAddressCount !== 0 && Ipv6Native !== true,
   );
   const meant = free.filter(({ MapPublicIpOnLaunch }) => (MapPublicIpOnLaunch ?? false) === isPublic);

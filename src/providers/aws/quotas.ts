@@ -11,7 +11,7 @@ const quotas = [
   { name: 'P on spot', code: 'L-7212CCBC' },
 ] as const;
 
-/** ms. A quota that is too late for its check serves later ones. */
+/** A quota stays valid for later checks for this time, ms. */
 const rememberedMs = 600_000;
 
 /** A check waits at most `waitMs` for quotas, because they are only displayed. A late answer serves the next check. */
@@ -23,9 +23,7 @@ export class QuotaLines {
     this.#clock = clock;
   }
 
-  /**
-   * As `quotaLine`; after `waitMs`, "not known yet". `account` is a part of the cache key. Throws only when cancelled.
-   */
+  /** Returns "not known yet" after `waitMs`. `account` is part of the cache key. Throws only when cancelled. */
   async find(
     clients: Pick<AwsClients, 'quota'>,
     { account, region, waitMs }: { readonly account: string; readonly region: string; readonly waitMs: number },
@@ -47,10 +45,7 @@ export class QuotaLines {
   }
 }
 
-/**
- * Limits of running vCPUs by family: `64 standard, 0 G, 0 P`. New accounts have none for GPUs, which users notice late.
- * Undefined: the credentials may not read quotas.
- */
+/** `64 standard, 0 G, 0 P`. New accounts have 0 for GPUs. Undefined when the credentials may not read quotas. */
 async function quotaLine(clients: Pick<AwsClients, 'quota'>, region: string, signal: AbortSignal | undefined): Promise<string | undefined> {
   const answers = await Promise.allSettled(quotas.map(({ code }) => clients.quota(region, code, signal)));
   signal?.throwIfAborted();

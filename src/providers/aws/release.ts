@@ -5,9 +5,8 @@ import { removeGroups } from './security-group.ts';
 import { ofHome } from './tags.ts';
 
 /**
- * Removes an owner's resources in a region (undefined: any owner). Volumes come first, because they may use a group;
- * then the groups; then the home's key if it has no machine there. Throws SVC_PLACE_FAILED while an ending machine
- * still uses one.
+ * Removes an owner's resources (undefined: any owner's). Volumes come first, because they may use a group; the home's
+ * key last, if the home has no machine there. Throws SVC_PLACE_FAILED while an ending machine still uses a resource.
  */
 export async function releaseRegion(
   ec2: Ec2,

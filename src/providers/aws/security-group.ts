@@ -13,8 +13,8 @@ interface GroupOwner {
 }
 
 /**
- * An owner's firewall group in a VPC, with at least these openings; created if needed. Concurrent processes get the
- * same group. Existing openings stay: other machines of the owner may need them.
+ * The owner's firewall group in a VPC with at least these openings, created if needed. Concurrent processes get the
+ * same group. Existing openings stay, because other machines may need them.
  */
 export async function ensureGroup(ec2: Ec2, who: GroupOwner, openings: readonly Opening[], patience: Patience): Promise<string> {
   const found = (await findGroup(ec2, who)) ?? (await makeGroup(ec2, who, patience));
@@ -62,7 +62,7 @@ async function makeGroup(ec2: Ec2, who: GroupOwner, patience: Patience): Promise
   } catch (error) {
     if (!hasAwsCode(error, 'InvalidGroup.Duplicate')) throw error;
   }
-  // Another process just created it, or an earlier attempt whose response was lost. It becomes visible soon.
+  // Another process just created the group, or an earlier attempt did, without a response. It becomes visible soon.
   const other = await untilFound(patience, () => findGroup(ec2, who));
   if (other === undefined)
     throw new SvcError('SVC_PLACE_FAILED', `AWS says that the security group ${groupName(who)} exists but does not show it.`);
@@ -75,7 +75,7 @@ async function open(ec2: Ec2, GroupId: string, openings: readonly Opening[]): Pr
   } catch (error) {
     if (!hasAwsCode(error, 'InvalidPermission.Duplicate')) throw error;
     if (openings.length === 1) return;
-    // AWS rejects a whole request if one of its openings exists.
+    // One request per opening: AWS rejects a whole request if one of its openings exists.
     for (const opening of openings) await open(ec2, GroupId, [opening]);
   }
 }

@@ -7,34 +7,33 @@ interface Tag {
   readonly Value: string;
 }
 
-/** In a fixed order, because AWS compares requests with the same token. */
+/** The order is fixed, because AWS compares requests with the same token. */
 export function tagList(tags: Tags): Tag[] {
   return Object.entries(tags)
     .map(([Key, Value]) => ({ Key, Value }))
     .toSorted((a, b) => (a.Key < b.Key ? -1 : 1));
 }
 
-/** Reads a description's tags. */
+/** The tags of a description. */
 export function readTagList(tags: readonly { readonly Key?: string | undefined; readonly Value?: string | undefined }[] = []): Tags {
   return Object.fromEntries(tags.flatMap(({ Key, Value }) => (Key === undefined ? [] : [[Key, Value ?? ''] as const])));
 }
 
-/** For exactly these values: escapes `*` and `?`, which are AWS's wildcards. */
+/** Matches exactly these values: AWS treats `*` and `?` as wildcards, which are escaped. */
 export function tagFilters(tags: Tags): Filter[] {
   return Object.entries(tags).map(([name, value]) => ({ Name: `tag:${name}`, Values: [value.replaceAll(/[\\*?]/g, String.raw`\$&`)] }));
 }
 
-/** A home's resources, of one owner or of all. */
+/** Matches a home's resources, of one owner or of all. */
 export function ofHome(home: string, owner: string | undefined): Filter[] {
   return tagFilters(sharedTags(home, owner));
 }
 
-/** Machines that cost money, or may again. */
+/** States of machines that cost money, or may again. */
 export const livingStates: Filter = { Name: 'instance-state-name', Values: ['pending', 'running', 'stopping', 'stopped'] };
 
 /**
- * A request's idempotency token. A token must never come with another request, so it depends on the request and the
- * key. `generation` counts former machines of the request.
+ * A token must never come with another request, so it depends on it. `generation` counts the request's former machines.
  */
 export function clientToken(key: string, request: readonly string[], generation: number): string {
   return `svc-${fingerprint(JSON.stringify([key, ...request, generation]))}${fingerprint(JSON.stringify([generation, ...request, key]))}`;

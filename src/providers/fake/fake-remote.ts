@@ -49,7 +49,7 @@ export class FakeRemote implements Remote {
     if (remotePath === '/proc/sys/kernel/random/boot_id') return `${fakeBootId}\n`;
     const pid = /^\/proc\/(\d+)\/stat$/.exec(remotePath)?.[1];
     if (pid === undefined) return this.#machine.files.get(remotePath);
-    // State is field 3, the start time field 22; here that is the pid.
+    // State is field 3 and the start time field 22; on these machines it is the pid.
     return this.#machine.living.has(Number(pid)) ? `${pid} (fake) S ${'0 '.repeat(18)}${pid} 0` : undefined;
   }
 

@@ -89,7 +89,7 @@ export class FakeProvider implements Provider {
   watch(onChange: () => void, signal: AbortSignal): void {
     if (!this.#cloud.conduct.pushesChanges || signal.aborted) return;
     const { watchers } = this.#cloud;
-    // Callers may pass the same function, which a set would hold only once.
+    // Two callers may pass the same function, and a set would hold it only once.
     const notify = (): void => onChange();
     watchers.add(notify);
     signal.addEventListener('abort', () => watchers.delete(notify), { once: true });

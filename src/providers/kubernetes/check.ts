@@ -11,13 +11,13 @@ import type { NodeFacts } from './nodes/node-facts.ts';
 import { pathOfAll, versionPath } from '../../kubernetes/paths.ts';
 import { type RoleRule, clusterReadRules, foresightRules, replicaRules } from '../../domain/kubernetes/kubernetes-role.ts';
 
-/** ms. A Kubernetes cluster that has not answered by then is late. Callers wait for ten seconds. */
+/** Limit of a check, ms. Callers wait for ten seconds. */
 const checkMs = 9_000;
 
-/** ms, for facts that are only displayed: nodes and the rights to read them. */
+/** Limit for facts that are only displayed, ms. */
 const factsMs = 5_000;
 
-/** Checks the contexts, for `svc check`. */
+/** Checks the contexts for `svc check`. */
 export async function checkKubernetes(
   clusters: KubernetesClusters,
   hasMachines: boolean,
@@ -25,7 +25,7 @@ export async function checkKubernetes(
   signal: AbortSignal | undefined,
 ): Promise<ProviderCheck> {
   const off = (summary: string, ...remedies: readonly string[]): ProviderCheck => ({
-    // Callers must poll on: machines in unreachable Kubernetes clusters still belong to this home.
+    // Machines in unreachable Kubernetes clusters still belong to this home, so callers must go on polling.
     enabled: hasMachines,
     summary,
     remedies,
@@ -155,7 +155,6 @@ function describeGpus(nodes: readonly NodeFacts[]): string {
   return texts.join(', ') || 'none';
 }
 
-/** GPU nodes without a label that names the kind. */
 function unlabelled(name: string, nodes: readonly NodeFacts[]): readonly string[] {
   const dumb = nodes.filter(({ whole, gpu }) => whole.gpus > 0 && gpu === undefined).map((node) => node.name);
   if (dumb.length === 0) return [];
@@ -187,9 +186,8 @@ interface AccessReview extends KubeObject {
 }
 
 /**
- * Rights of rules that the user lacks, such as `create pods`. `namespace` undefined: in the whole Kubernetes cluster.
- * In a namespace, one request lists the rights; those that it leaves open, as with authorizers beside RBAC, are asked
- * one by one.
+ * The rights that the user lacks, such as `create pods`; `namespace` undefined: in the whole Kubernetes cluster. Asks
+ * one by one for rights that the list of a namespace leaves open, as with authorizers beside RBAC.
  */
 async function missingRights(
   api: KubeApi,

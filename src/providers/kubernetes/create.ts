@@ -14,23 +14,22 @@ import { podNames, type MachineRef } from './names.ts';
 import { nodeDemands } from './nodes/node-demands.ts';
 import { chooseImage, forTask } from './pod-settings.ts';
 
-/** For creating a machine, or for its dry run. */
+/** Input for creating a machine, or for its dry run. */
 export interface Creation {
   readonly cluster: KubernetesCluster;
   readonly config: KubernetesContextConfig;
   readonly offer: Offer;
   readonly spec: MachineSpec;
   readonly ref: MachineRef;
-  /** Process 1 of each container. */
   readonly command: readonly string[];
   readonly clock: Clock;
   readonly signal: AbortSignal | undefined;
 }
 
-/** What a machine's pods share. */
+/** What all pods of a machine share. */
 export type MachinePlan = Omit<PodPlan, 'name' | 'rank' | 'anchor'>;
 
-/** Throws the Kubernetes cluster's refusal of a pod. */
+/** Throws the refusal if the Kubernetes cluster would not accept a pod. */
 type TryPod = (plan: MachinePlan, name: string) => Promise<void>;
 
 /** Throws a `ProviderRefusal` when there is no image for the context. */
@@ -51,7 +50,7 @@ export async function planMachine({ cluster, config, offer, spec, ref, command, 
   };
 }
 
-/** ms. `inspect` reports pods that wait longer for room. */
+/** Callers wait at most this long, ms. `inspect` reports pods that wait longer. */
 const longestWaitMs = 150_000;
 
 /**
@@ -63,7 +62,7 @@ export async function createMachine(creation: Creation, tryPod: TryPod): Promise
   const names = podNames(ref.base);
   try {
     const before = (await cluster.pods(ref.namespace, [ref.base], signal)).get(ref.base) ?? [];
-    // They cannot serve a new request.
+    // Pods that have ended, or are being removed, cannot serve a new request.
     if (before.some((pod) => isOver(pod))) await removeMachine(cluster, ref, creation.clock, signal);
     const existing = new Set(before.some((pod) => isOver(pod)) ? [] : before.map(({ metadata }) => metadata.name));
     const missing = names.filter((name) => !existing.has(name));
@@ -77,7 +76,7 @@ export async function createMachine(creation: Creation, tryPod: TryPod): Promise
   }
 }
 
-/** A user without the right to remove pods still gets the refusal. The same key finds the pods later. */
+/** A user may have lost the right to remove pods. The refusal stands: the same key finds the pods later. */
 async function removeIfAllowed({ cluster, ref, clock, signal }: Creation): Promise<void> {
   try {
     await removeMachine(cluster, ref, clock, signal);
@@ -88,7 +87,7 @@ async function removeIfAllowed({ cluster, ref, clock, signal }: Creation): Promi
 
 const isLoginFault = (error: unknown): error is SvcError => error instanceof SvcError && error.code === 'SVC_CREDENTIALS';
 
-/** A login is for one context: a refusal without a scope would pause all contexts. */
+/** A login belongs to one context. Without a scope the refusal would pause all contexts. */
 function loginRefusal(error: SvcError): ProviderRefusal {
   return new ProviderRefusal('permission', 'whole-region', error.message, { hint: error.hint, cause: error });
 }
@@ -100,7 +99,7 @@ function isOver(pod: Pod): boolean {
 async function applyPods(creation: Creation, tryPod: TryPod, names: readonly string[], missing: readonly string[]): Promise<void> {
   const { cluster, ref, signal } = creation;
   const plan = await planMachine(creation);
-  // Refuses before anything is created.
+  // Before anything is created: the cluster may refuse the pod.
   await tryPod(plan, missing[0] ?? ref.base);
   const anchor = anchorManifest(plan);
   const made = await cluster.api.apply(pathOf(anchor), anchor, { signal });

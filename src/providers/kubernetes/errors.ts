@@ -3,7 +3,10 @@ import { SvcError } from '../../shared/errors.ts';
 import type { Offer } from '../provider.ts';
 import { ProviderRefusal } from '../provider-refusal.ts';
 
-/** Of an API server's quota plugin: the quota is reached, must be named by the pod, or has not been counted yet. */
+/**
+ * Of an API server's quota plugin: the limit is reached; the pod lacks an amount that a quota limits; its priority
+ * class needs a quota that names the class; or a new quota has not been counted yet.
+ */
 const quotaMessages = /exceeded quota|failed quota|insufficient quota to match|status unknown for quota/i;
 
 /**

@@ -8,13 +8,13 @@ import type { KnownContexts } from './offers.ts';
 import { PodWatches } from './pod-watches.ts';
 import { QuotaWatches } from './quota-watches.ts';
 
-/** Tests may replace it. */
+/** Opens the API of a context. A test may replace it. */
 export interface KubernetesAccess {
   readonly contexts: () => KubeContexts;
   readonly open: (context: string) => Promise<KubeApi>;
 }
 
-/** By the user's kubeconfig. */
+/** The user's own kubeconfig. */
 export function usualAccess({ fence, clock, random }: ProviderContext): KubernetesAccess {
   return {
     contexts: () => kubeContexts(),
@@ -81,7 +81,6 @@ export class KubernetesClusters {
     }
   }
 
-  /** For machines of a context. */
   async namespaceOf(name: string): Promise<string> {
     return (await this.configOf(name)).namespace ?? (await this.api(name)).namespace;
   }

@@ -9,19 +9,19 @@ import type { Toleration } from './nodes/node-facts.ts';
 
 type Settings = Pick<KubernetesContextConfig, 'nodeSelector' | 'tolerations' | 'podConfig'>;
 
-/** A context's configuration for a task, whose `pod_config` also decides about nodes. */
+/** The task's own `pod_config` also decides which nodes its pods may use. */
 export function forTask(config: KubernetesContextConfig, providerConfig: ProviderConfig | undefined): KubernetesContextConfig {
   const own = providerConfig?.kubernetes?.podConfig;
-  // Merged like the pod: the task may remove settings.
+  // Merged like the pod: the task may remove what the configuration sets.
   return own === undefined ? config : { ...config, ...nodeSettings(config, own), podConfig: {} };
 }
 
-/** Which nodes are allowed, by `node_selector` and `pod_config`. */
+/** The nodes that `node_selector` and `pod_config` allow. */
 export function configuredSelector(config: Settings): Readonly<Record<string, string>> {
   return nodeSettings(config).nodeSelector;
 }
 
-/** Tolerations of the configuration, and the usual ones for GPU and spot nodes. */
+/** Includes the usual taints of GPU nodes and spot nodes. */
 export function podTolerations(config: Settings, gpus: number, isSpot: boolean): readonly Toleration[] {
   return [
     ...nodeSettings(config).tolerations,
@@ -42,7 +42,7 @@ function nodeSettings({ nodeSelector, tolerations, podConfig }: Settings, ...mor
 /** Distinguishes container images from machine images. */
 const mark = 'docker:';
 
-/** The task's image for a context, or the configured one; else the reason, as a clause. */
+/** The task's image for a context, or the configured one. Without either, the reason as a clause. */
 export function chooseImage(
   imageId: Resources['imageId'],
   context: string,
@@ -55,23 +55,23 @@ export function chooseImage(
   return image === '' ? { why: `takes images of containers only, and image_id is '${requested}' (write docker:NAME)` } : { image };
 }
 
-/** A pod's requests. */
+/** A pod's resource requests. */
 export interface PodSize {
   readonly cpus: number;
   readonly memoryGb: number;
-  /** Without a requested memory, it may use more if the node has some. */
+  /** Whether it may use more memory than requested: when the task sets none. */
   readonly isMemorySoft: boolean;
 }
 
-/** When the task sets no amount; with GPUs, for each of them. These are no limits. */
+/** For a task that sets no amount; with GPUs, for each GPU. Neither is a limit. */
 const defaultCpus = 1;
 const defaultMemoryGb = 2;
 const defaultMemoryGbPerGpu = 4;
 
-/** For each requested vCPU, when the task requests no memory. */
+/** For a task that requests no memory. */
 const memoryGbPerCpu = 2;
 
-/** Amounts as requested (`2+` is 2), else defaults. */
+/** Amounts as requested (`2+` is 2), defaults for the rest. */
 export function requestedSize(resources: Resources): PodSize {
   const named = resources.instanceType === undefined ? undefined : readSize(resources.instanceType);
   if (named !== undefined) return named;
@@ -87,7 +87,7 @@ export function sizeName({ cpus, memoryGb, isMemorySoft }: PodSize): string {
   return `${cpus}CPU--${memoryGb}GB${isMemorySoft ? '+' : ''}`;
 }
 
-/** The inverse of `sizeName`; else undefined. Suffixes of SkyPilot's names (`--L4:1`) belong in `accelerators`. */
+/** The inverse of `sizeName`. Suffixes of SkyPilot's names (`--L4:1`) belong in `accelerators`. */
 export function readSize(name: string): PodSize | undefined {
   const match = /^(\d+(?:\.\d+)?)CPU--(\d+(?:\.\d+)?)GB(\+?)$/.exec(name);
   if (match === null) return undefined;

@@ -12,16 +12,15 @@ interface ResourceQuota extends KubeObject {
   readonly status?: { readonly hard?: Quantities; readonly used?: Quantities };
 }
 
-/** ms until the quota controller counts again after a pod has gone. */
+/** The quota controller counts again this long after a pod has gone, ms. */
 const recountMs = 1_500;
 
-/** Only a pod's end matters. */
 const endOfPod = ({ metadata, status }: Pod): Pod => ({
   metadata,
   status: { ...(status?.phase !== undefined && { phase: status.phase }) },
 });
 
-/** A refused pod may fit when a quota is deleted, allows more, is used less, or is new and for the pod's class. */
+/** A quota changed so that a refused pod may fit: it is gone, new, allows more, or is used less. */
 function mayFreeQuota({ before, after }: ObjectChange<ResourceQuota>): boolean {
   if (before === undefined || after === undefined) return true;
   const text = ({ spec, status }: ResourceQuota): string => JSON.stringify([spec, status?.hard]);
@@ -35,14 +34,11 @@ const mayFreeRoom = ({ before, after }: ObjectChange<Pod>): boolean =>
 
 interface WatchedNamespace {
   readonly listeners: Listeners;
-  /** A change came without a listener, for example during an attempt. */
+  /** There was a change without a listener, for example during an attempt. */
   hasMissed: boolean;
 }
 
-/**
- * Reports changes after which a refused pod may fit, by its namespace's quotas. Watches the pods instead where the user
- * may not read quotas.
- */
+/** Reports changes after which a refused pod may fit. Watches pods where the user may not read quotas. */
 export class QuotaWatches {
   readonly #deps: { readonly clock: Clock; readonly random: Random };
   readonly #api: (context: string) => Promise<KubeApi>;
@@ -94,7 +90,7 @@ export class QuotaWatches {
           if (changes.some(mayFreeRoom)) this.#deps.clock.after(recountMs, notify);
         });
       }
-      // The watch missed changes between the refusal and the first list.
+      // A change between the refusal and the first list was not seen.
       notify();
     };
     // Without a watch only the backoff ends the refusal. The next search begins another watch.

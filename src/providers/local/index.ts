@@ -32,7 +32,7 @@ import { endProcesses, tearDown } from './teardown.ts';
 import { isolationNames, outboundNames } from '../../remote/isolation/kinds.ts';
 import type { Random } from '../../shared/random.ts';
 
-/** With less, a program that logs, or a copy of a workdir, would fill the disk. */
+/** With less free space, a program that logs, or a copy of a workdir, would fill the disk. */
 const minFreeBytes = 100 * 1_048_576;
 
 const bytesPerGb = 1_073_741_824;
@@ -136,7 +136,6 @@ export class LocalProvider implements Provider {
     });
   }
 
-  /** The provider creates nothing else. */
   release(): Promise<void> {
     return Promise.resolve();
   }
@@ -157,7 +156,7 @@ export class LocalProvider implements Provider {
     return [this.#machines, ...this.#peers].flatMap((home) => home.list());
   }
 
-  /** This home when no home has the machine. */
+  /** The home that has a machine; this one when none has it. */
   #homeOf(id: MachineId): MachineStore {
     return this.#peers.find((peer) => peer.read(id) !== undefined) ?? this.#machines;
   }
@@ -167,14 +166,14 @@ export class LocalProvider implements Provider {
   }
 
   async #facts(settings: LocalConfig): Promise<LocalFacts> {
-    // In a container the limit can be lower than the computer's memory.
+    // Inside a container the memory limit can be lower than the computer's memory.
     const bytes = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
     const memoryGb = Math.round((bytes / bytesPerGb) * 10) / 10;
     return { cpus: availableParallelism(), memoryGb, gpus: await findGpus(this.#context.clock, settings.gpus) };
   }
 }
 
-/** Same key, same id: this makes a repeated create harmless. */
+/** The same key always gives the same id: this makes a repeated create harmless. */
 function idOf(key: string): MachineId {
   const id = createHash('sha256').update(key).digest('hex').slice(0, idDigits);
   if (!isMachineId(id)) throw new SvcError('SVC_INTERNAL', 'A digest was empty.');
@@ -199,7 +198,7 @@ function refuseWithoutSpace(dir: string): void {
   if (free < minFreeBytes) throw new SvcError('SVC_NO_SPACE', `There are ${Math.floor(free / 1_048_576)} MB left on the disk of ${dir}.`);
 }
 
-/** Null: this computer has no GPUs. */
+/** Null where this computer has no GPUs. */
 function allotGpus(gpus: readonly Gpu[], { accelerator }: Offer, machines: readonly MachineRecord[]): readonly number[] | null {
   if (gpus.length === 0) return null;
   if (accelerator === undefined) return [];
@@ -248,12 +247,12 @@ function whyNotIsolated({ isForced, refused }: IsolationChoice): string {
   return isForced || why === undefined ? 'isolation is turned off on this computer' : `this computer cannot isolate them (${why})`;
 }
 
-/** Below the usual ephemeral ports and those of svc's endpoints. */
+/** Below the ranges for ephemeral ports and for svc's endpoints. */
 const firstPort = 20_000;
 const portCount = 9_000;
 const attempts = 100;
 
-/** A port that is free now. If another process takes it before the program does, the program reports that. */
+/** Another process may take the port before the program does; then the program reports that. */
 async function chooseOwnPort(random: Random, taken: readonly number[]): Promise<number> {
   for (let attempt = 0; attempt < attempts; attempt += 1) {
     const port = firstPort + Math.floor(random() * portCount);

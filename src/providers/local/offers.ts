@@ -13,7 +13,7 @@ export interface LocalFacts {
   readonly gpus: readonly Gpu[];
 }
 
-/** One offer per suitable region, or why there is none. */
+/** One offer per region, or why there is none. */
 export function localOffers(resources: Resources, facts: LocalFacts, regions: readonly LocalRegion[]): OfferList {
   const whyNone = whyNot(resources, facts) ?? whyNoRegion(resources, regions);
   if (whyNone !== undefined) return { offers: [], whyNone };
@@ -59,7 +59,7 @@ function whyNoRegion({ region, zone }: Resources, regions: readonly LocalRegion[
   return undefined;
 }
 
-/** Amounts are lower bounds: a local machine is always the whole computer. */
+/** Amounts are lower bounds: a machine cannot get a smaller part of the user's own computer. */
 function exceeds(amount: Amount | undefined, present: number): boolean {
   return amount !== undefined && amount.value > present;
 }
@@ -73,7 +73,7 @@ const queryTimeoutMs = 20_000;
 
 let detected: Promise<readonly Gpu[]> | undefined;
 
-/** Queries once per process. The query also makes the driver create its device files, which machines then find. */
+/** Queries once per process. The query also makes the driver create its device files for machines. */
 export function findGpus(clock: Clock, configured: Accelerator | undefined): Promise<readonly Gpu[]> {
   if (configured !== undefined) {
     const { name, count } = configured;

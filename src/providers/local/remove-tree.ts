@@ -7,8 +7,8 @@ import { wholeEnv } from '../../shared/env.ts';
 import { hasErrno, SvcError } from '../../shared/errors.ts';
 
 /**
- * Unmounts file systems below a folder, then removes it except entries to keep. Never deletes through a mount: those
- * files are not svc's. Succeeds when the folder is already gone.
+ * Removes a folder, except entries to keep. Unmounts file systems below it first and never deletes through a mount: the
+ * files there are not svc's. Succeeds when the folder is already gone.
  */
 export async function removeTree(dir: string, clock: Clock, keep: readonly string[] = []): Promise<void> {
   await unmountBelow(dir, clock);
@@ -21,7 +21,7 @@ async function removeEntry(path: string): Promise<void> {
     await rm(path, { recursive: true, force: true });
   } catch (error) {
     if (!hasErrno(error, 'EACCES', 'EPERM', 'ENOTEMPTY')) throw error;
-    // Programs create folders that even their owner may not change, such as module caches.
+    // Programs, such as module caches, create folders that even their owner may not change.
     await openFolders(path);
     await rm(path, { recursive: true, force: true, maxRetries: 5 });
   }
@@ -55,7 +55,7 @@ async function unmountBelow(dir: string, clock: Clock): Promise<void> {
     ['fusermount', '-uz'],
   ] as const;
   for (const command of commands) {
-    // Newest first: one mount may lie on another.
+    // The newest first: one mount may lie on another.
     for (const mount of mountsBelow(dir).toReversed()) await runCommand([...command, mount], { env: wholeEnv(), clock });
     if (mountsBelow(dir).length === 0) return;
   }
@@ -64,7 +64,7 @@ async function unmountBelow(dir: string, clock: Clock): Promise<void> {
   });
 }
 
-/** Oldest first (proc_pid_mountinfo(5): field 5, with octal escapes). */
+/** Mount points, oldest first (proc_pid_mountinfo(5): field 5, with octal escapes). */
 export function mountsBelow(dir: string, mountInfo = readFileSync('/proc/self/mountinfo', 'utf8')): readonly string[] {
   return mountInfo
     .split('\n')

@@ -2,10 +2,10 @@ import { parseGpuList, type Gpu } from '../../domain/gpus.ts';
 import { isOlderVersion } from '../../shared/version.ts';
 import { valueOf, type HostReply } from './host-link.ts';
 
-/** An SSH host's report about itself. */
+/** What an SSH host reported about itself. */
 export interface HostFacts {
   readonly system: string;
-  /** As in `uname -m`: `x86_64`, `aarch64`. */
+  /** As `uname -m` reports it: `x86_64`, `aarch64`. */
   readonly arch: string;
   /** `glibc 2.36`, `musl` or `unknown`. */
   readonly libc: string;
@@ -20,21 +20,21 @@ export interface HostFacts {
   readonly freeBytes: number;
   readonly isWritable: boolean;
   readonly gpus: readonly Gpu[];
-  /** Those that `look` searched for and found. */
+  /** Commands that `look` searched for and found. */
   readonly tools: ReadonlySet<string>;
   readonly node: { readonly path: string; readonly version: string } | undefined;
-  /** It can reach another computer. */
+  /** Whether it can reach another computer. */
   readonly hasRoute: boolean;
-  /** These can keep users from creating namespaces. */
+  /** Kernel settings that can keep users from creating namespaces. */
   readonly apparmorRestricts: boolean;
   readonly maxUserNamespaces: number | undefined;
-  /** Lines of /etc/resolv.conf that complete short names. */
+  /** How short names are completed: lines of /etc/resolv.conf. */
   readonly resolvConf: string;
 }
 
 const kibPerGb = 1_048_576;
 
-/** Reads the reply to `look facts`. */
+/** Parses the reply to `look facts`. */
 export function readFacts(reply: HostReply): HostFacts {
   const text = (name: string): string => valueOf(reply, name) ?? '';
   const number = (name: string): number => Number(valueOf(reply, name) ?? 0) || 0;
@@ -60,25 +60,25 @@ export function readFacts(reply: HostReply): HostFacts {
   };
 }
 
-/** Changes often, so every reply to `look` has it. */
+/** Every reply to `look` has the disk's state, because it changes often. */
 export function readDisk(reply: HostReply): Pick<HostFacts, 'freeBytes' | 'isWritable'> {
   return { freeBytes: (Number(valueOf(reply, 'free_kb') ?? 0) || 0) * 1_024, isWritable: valueOf(reply, 'writable') === 'yes' };
 }
 
-/** For the pinned Node.js (its BUILDING.md). */
+/** The oldest glibc for the pinned Node.js (its BUILDING.md). */
 const oldestGlibc = '2.28';
 
-/** With less, a program that logs, or a copy of a workdir, would fill the disk. */
+/** With less free space, a program that logs, or a copy of a workdir, would fill the disk. */
 export const minFreeBytes = 100 * 1_048_576;
 
-/** Commands for every machine, with their packages. */
+/** Commands that every machine needs, with the package to install. */
 const needed = [
   ['flock', 'util-linux'],
   ['setsid', 'util-linux'],
   ['timeout', 'coreutils'],
 ] as const;
 
-/** Why an SSH host cannot take replicas, and the remedy. */
+/** Why an SSH host cannot take replicas; undefined when it can. */
 export function whyUnfit(facts: HostFacts): { readonly why: string; readonly remedy: string } | undefined {
   if (facts.system !== 'Linux') return { why: `it runs ${facts.system || 'an unknown system'}, not Linux`, remedy: 'Use a Linux host' };
   const glibc = /^glibc (\d+(?:\.\d+)*)/.exec(facts.libc)?.[1];

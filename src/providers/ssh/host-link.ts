@@ -3,15 +3,15 @@ import type { Remote } from '../../remote/remote.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { programFile } from '../../shared/program-files.ts';
 
-/** A file beside a request. */
+/** A file that is sent with a request. */
 export interface SentFile {
   readonly name: string;
   readonly content: string;
-  /** Octal. */
+  /** Octal digits. */
   readonly mode: string;
 }
 
-/** For `src/node/host.sh`. */
+/** A request to `src/node/host.sh`. */
 export interface HostRequest {
   readonly argv: readonly [command: 'look' | 'create' | 'destroy' | 'try', ...args: string[]];
   readonly files?: readonly SentFile[];
@@ -19,17 +19,17 @@ export interface HostRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Executes the script that its input begins with; the rest is the script's input. */
+/** Executes the script at the beginning of its input; the rest is the script's input. */
 const starter = 'script=$(head -c "$1"); shift; exec sh -c "$script" host.sh "$@"';
 
 let script: Promise<string> | undefined;
 
-/** Exit code of timeout(1), also from remotes. */
+/** Exit code of timeout(1); remotes use it too. */
 const timedOut = 124;
 
 /**
- * Throws the remote's error when it cannot reach the SSH host, such as SVC_SSH or SVC_HOST_KEY; SVC_SSH when no answer
- * comes in time; and SVC_HOST_UNFIT when anything but a POSIX shell answers.
+ * Throws SVC_SSH when no answer comes in time, SVC_HOST_UNFIT when anything but a POSIX shell answers, and the remote's
+ * error, such as SVC_HOST_KEY, when it cannot reach the SSH host.
  */
 export async function askHost(remote: Remote, name: string, request: HostRequest): Promise<HostReply> {
   script ??= readFile(programFile('src/node/host.sh'), 'utf8');
@@ -55,13 +55,13 @@ export async function askHost(remote: Remote, name: string, request: HostRequest
   );
 }
 
-/** Values by name, in order. */
+/** The values of each name, in order. */
 export type HostReply = ReadonlyMap<string, readonly string[]>;
 
-/** A reply's first line. Login scripts may print others above it. */
+/** First line of a reply. Login scripts may print lines above it. */
 const begin = 'svc-host=1';
 
-/** Reads the output of `src/node/host.sh`; undefined without a reply. A reply that was cut short has no `result`. */
+/** Undefined when the output has no reply. A reply that was cut short has no `result`. */
 export function parseHostReply(output: string): HostReply | undefined {
   const lines = output.split('\n');
   const start = lines.lastIndexOf(begin);
@@ -78,7 +78,7 @@ export function parseHostReply(output: string): HostReply | undefined {
   return reply;
 }
 
-/** A name's only value; undefined: missing or empty. */
+/** The only value of a name; undefined when it is missing or empty. */
 export function valueOf(reply: HostReply, name: string): string | undefined {
   const value = reply.get(name)?.[0]?.trim();
   return value === '' ? undefined : value;

@@ -11,12 +11,12 @@ interface HostsSource {
   readonly clock: Clock;
 }
 
-/** Finds an SSH host by name. */
+/** One of the SSH hosts by name. */
 export function hostNamed(hosts: readonly Host[], pool: string, name: string): Host | undefined {
   return hosts.find((one) => one.pool === pool && one.config.host === name);
 }
 
-/** SSH hosts of all pools, and others with machines of this home. Each keeps its known state. */
+/** The SSH hosts of all pools, and those with machines that are in no pool any more. Each keeps its known state. */
 export class Hosts {
   readonly #source: HostsSource;
   readonly #hosts = new Map<string, Host>();
@@ -29,20 +29,20 @@ export class Hosts {
     return this.#source.pools();
   }
 
-  /** In the file's order. Throws what reading the pools throws. */
+  /** In the order of the pools file. Throws what reading the pools throws. */
   async inPools(): Promise<readonly Host[]> {
     const pools = await this.#source.pools();
     return pools.flatMap(({ name, hosts }) => hosts.map((host) => this.#host(name, host)));
   }
 
-  /** Those in pools and those of this home's machines, which an unreadable pools file does not hide. */
+  /** Includes SSH hosts with machines of this home, even when the pools file cannot be read. */
   async all(): Promise<readonly Host[]> {
     const inPools = await this.inPools().catch((): readonly Host[] => []);
     const others = this.#source.inventory.list().map(({ pool, host }) => this.#known(pool, host.host) ?? this.#host(pool, host));
     return [...new Set([...inPools, ...others])];
   }
 
-  /** Undefined: neither in a pool nor with a machine of this home. */
+  /** Undefined when it is neither in a pool nor has a machine of this home. */
   async find(pool: string, name: string): Promise<Host | undefined> {
     return hostNamed(await this.all(), pool, name);
   }
@@ -51,7 +51,7 @@ export class Hosts {
     return this.#hosts.get(JSON.stringify([pool, name]));
   }
 
-  /** Changed connection settings drop the known state. */
+  /** Drops the known state when the connection settings have changed. */
   #host(pool: string, host: SshHost): Host {
     const known = this.#known(pool, host.host);
     if (known !== undefined && JSON.stringify(known.config) === JSON.stringify(host)) return known;

@@ -16,7 +16,7 @@ export interface UsableIsolation extends FoundIsolation {
   readonly node: string | undefined;
 }
 
-/** Limit of a try. A good one takes 10 to 100 ms, on a busy SSH host seconds. An aborted try fails until a reboot. */
+/** A good try takes 10 to 100 ms, on a busy SSH host seconds. An aborted try counts as failed until a reboot. */
 const trySeconds = 20;
 
 /** Bytes. Linux allows 107 for a socket's path, and svc's sockets have a suffix while they are created. */

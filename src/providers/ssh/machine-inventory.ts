@@ -6,22 +6,19 @@ import type { HomePaths } from '../../shared/paths.ts';
 import { IntentLog } from '../intent-log.ts';
 import { isMachineRecord, type MachineRecord } from './machine-record.ts';
 
-/** `host` reaches the SSH host even when its pool is gone. */
+/** Has the SSH host's settings for the case that its pool is gone. */
 interface InventoryEntry {
   readonly pool: string;
   readonly host: SshHost;
   readonly name: string;
   readonly tags: Readonly<Record<string, string>>;
-  /** Of the request, ms since the epoch. */
+  /** Time of the request, ms since the epoch. */
   readonly askedAt: number;
-  /** Undefined: the SSH host may have created it. */
+  /** Undefined while it is unknown whether the SSH host created it. */
   readonly record: MachineRecord | undefined;
 }
 
-/**
- * Intents of this home's machines: which unreachable SSH hosts may have one. SSH hosts without entries block nothing.
- * The authoritative record of a machine is on its SSH host.
- */
+/** Intent log: which unreachable SSH hosts may have machines of this home. The true record is on the SSH host. */
 export class MachineInventory {
   readonly #intents: IntentLog<InventoryEntry>;
 
@@ -46,7 +43,7 @@ export class MachineInventory {
   }
 }
 
-/** Pools' and SSH hosts' names can be too long for a file's name. */
+/** Names of pools and SSH hosts can be too long for a file's name. */
 function intentName(pool: string, host: string, name: string): string {
   return `${name}-${createHash('sha256').update(`${pool}\n${host}`).digest('hex').slice(0, 8)}`;
 }

@@ -8,24 +8,24 @@ import { randomHex } from '../../shared/hex.ts';
 import type { Host } from './host.ts';
 import type { HostFacts } from './host-facts.ts';
 
-/** Node.js' architectures by their names in `uname -m`. */
+/** `uname -m` names of architectures with a Node.js build, with Node.js' names. */
 const architectures: Readonly<Record<string, string>> = { x86_64: 'x64', aarch64: 'arm64', arm64: 'arm64' };
 
-/** Minimum of the SSH host's own Node.js, for the forwarder and the proxy. */
+/** The oldest Node.js of an SSH host that runs the forwarder and the proxy. */
 const oldestOwn = '22.18.0';
 
-/** For the binary, its copy during the transfer, and a reserve. */
+/** Space for the binary, its copy during the transfer, and a reserve. */
 const neededBytes = 300 * 1_048_576;
 
-/** A start takes 50 ms, on a busy SSH host much longer. */
+/** Starting Node takes 50 ms; on a busy SSH host much longer. */
 const checkTimeoutMs = 20_000;
 
-/** On SSH hosts. Another binary of the same version has another name. */
+/** The binary's name on SSH hosts. Another binary of the same version has another name. */
 let ownName: Promise<string> | undefined;
 
 /**
- * Path of a Node binary on an SSH host: a copy of the running one, for all machines; on another architecture the SSH
- * host's own. Throws SVC_HOST_UNFIT with the reason when there is none.
+ * Path of a Node binary on an SSH host: a shared copy of the running one, or on another architecture the SSH host's
+ * own. Throws SVC_HOST_UNFIT when there is none.
  */
 export async function provideNode(host: Host, facts: HostFacts, paths: HomePaths): Promise<string> {
   if (process.platform !== 'linux' || architectures[facts.arch] !== process.arch) return ownNode(facts);
@@ -37,8 +37,8 @@ export async function provideNode(host: Host, facts: HostFacts, paths: HomePaths
       'SVC_HOST_UNFIT',
       `Node.js needs ${neededBytes / 1_048_576} MB of disk, ${Math.floor(facts.freeBytes / 1_048_576)} MB are left`,
     );
-  // The rename keeps half a binary from the final name. If another process was faster, `mv` moves the folder into that
-  // process's folder, and `rm` removes it there.
+  // The rename ensures that the final name never has half a binary. If another process was faster, `mv` moves this
+  // folder into that one, and `rm` removes it there.
   const part = `${facts.home}/.svc/bin/.part-${name}-${randomHex(6)}`;
   await host.remote.copyTo(stagedBinary(paths, name), part);
   await host.remote.exec(['sh', '-c', '[ -e "$2" ] || mv "$1" "$2"; rm -rf "$1" "$2/${1##*/}"', 'sh', part, dir]);
@@ -58,7 +58,7 @@ async function runs(host: Host, path: string): Promise<boolean> {
   return exitCode === 0 && stdout.trim() === process.version;
 }
 
-/** Contains only the binary: a hard link to the running one, where the file system allows. */
+/** A folder with only the binary: a hard link to the running one, where possible. */
 function stagedBinary(paths: HomePaths, name: string): string {
   const dir = join(paths.sshDir, name);
   const file = join(dir, 'node');
@@ -68,11 +68,11 @@ function stagedBinary(paths: HomePaths, name: string): string {
   try {
     linkSync(process.execPath, temporary);
   } catch {
-    // The file system is another one, or has no hard links.
+    // It is another file system, or one without hard links.
     copyFileSync(process.execPath, temporary);
   }
   renameSync(temporary, file);
-  // If another process was faster, rename(2) does nothing, because both names link to the same file.
+  // rename(2) does nothing when both names link to the same file: another process was faster.
   rmSync(temporary, { force: true });
   return dir;
 }

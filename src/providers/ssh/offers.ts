@@ -9,19 +9,19 @@ import { shareName, requestedShare, whyNoShare } from './host-share.ts';
 import { whyUnfit, type HostFacts } from './host-facts.ts';
 import type { MachineRecord } from './machine-record.ts';
 
-/** What offers need of an SSH host. */
+/** An SSH host as the input of offers. */
 export interface OfferingHost {
   readonly pool: string;
   readonly host: string;
   readonly hourlyUsd: number;
-  /** `why`: why it does not answer, as a clause. */
+  /** `why`: a clause why it does not answer. */
   readonly state: { readonly facts: HostFacts; readonly machines: readonly MachineRecord[] } | { readonly why: string };
 }
 
-/** Limits the SSH hosts in one sentence. */
+/** Maximum of SSH hosts in one sentence. */
 const shownHosts = 5;
 
-/** One offer per SSH host where the requested resources are free, cheapest first, or why there is none. */
+/** One offer for each SSH host where the resources are free, cheapest first, or why there is none. */
 export function sshOffers(resources: Resources, pools: readonly SshPool[], hosts: readonly OfferingHost[], explain: boolean): OfferList {
   const { region, zone } = resources;
   if (pools.length === 0) return { offers: [], whyNone: 'There are no pools of hosts.' };
@@ -47,9 +47,9 @@ export function sshOffers(resources: Resources, pools: readonly SshPool[], hosts
 }
 
 interface Judgement {
-  /** Undefined: its state is unknown. */
+  /** Undefined where the SSH host's state is unknown. */
   readonly offer: Offer | undefined;
-  /** Follows the SSH host's name; undefined: the offer is valid. */
+  /** A clause that follows the SSH host's name; undefined when the offer is valid. */
   readonly why: string | undefined;
 }
 
@@ -75,7 +75,7 @@ function judge(resources: Resources, { pool, host, hourlyUsd, state }: OfferingH
   if (count > matching.length) return { offer, why: `has ${describeGpus(facts.gpus)} as GPUs, ${gpuText(resources)} requested` };
   if (count > free.length)
     return { offer, why: `has ${free.length} of ${matching.length} ${named?.name ?? 'GPU'} free, ${count} requested` };
-  // Only a request by instance type can mismatch the share. GPUs are checked above, by the driver's names.
+  // Only a request by instance type can mismatch. GPUs are checked above, by the driver's names.
   const rest = { ...resources, accelerator: undefined, acceleratorMemory: undefined };
   const why =
     whyNoShare(share, { cpus: facts.cpus, memoryGb: facts.memoryGb }, machines) ?? whyNot(rest, { ...offer, accelerator: undefined });
@@ -84,12 +84,12 @@ function judge(resources: Resources, { pool, host, hourlyUsd, state }: OfferingH
 
 interface FoundGpus {
   readonly named: { readonly name: string; readonly memoryGb: number | undefined } | undefined;
-  /** GPUs of that name that satisfy the request; `free`: without a machine. */
+  /** GPUs of that name that satisfy the request. `free`: those that no machine has. */
   readonly matching: readonly Gpu[];
   readonly free: readonly Gpu[];
 }
 
-/** GPUs of one name, by which a create requests them: the suitable kind with the most free GPUs. */
+/** A create requests GPUs by one name: of suitable kinds, the one with the most free GPUs. */
 function findGpus(resources: Resources, gpus: readonly Gpu[], machines: readonly MachineRecord[]): FoundGpus {
   const taken = new Set(machines.flatMap((machine) => machine.gpus ?? []));
   const { accelerator } = resources;

@@ -6,7 +6,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { homeDir } from '../../shared/env.ts';
 import type { ControllerTarget, PortableCredentials } from '../provider.ts';
 
-/** What a machine without the user's own configuration needs. */
+/** Settings for a machine without the user's own configuration. */
 interface PlainHost {
   readonly ip: string;
   readonly user?: string;
@@ -17,7 +17,7 @@ interface PlainHost {
 }
 
 /**
- * The pools with the settings of the user's `~/.ssh/config`, and the first existing key of each SSH host. Keys that
+ * The pools, completed from the user's `~/.ssh/config`, with the first key that exists for each SSH host. Keys that
  * only an agent has cannot be copied. Undefined without pools.
  */
 export async function portablePools(
@@ -82,7 +82,7 @@ class KeyRing {
     return this.files.length;
   }
 
-  /** The remote path of the first key that exists here. */
+  /** Returns the remote path of the first key that exists on this machine. */
   add(candidates: readonly string[]): string | undefined {
     for (const path of candidates) {
       const known = this.#names.get(path);

@@ -17,20 +17,20 @@ interface RemoteSettings {
   readonly ingress: (port: number) => { readonly hostPort: number } | { readonly socket: string };
 }
 
-/** `close` ends this process's use; the connection to the SSH host stays for others. */
+/** `close` closes what it opened; the connection to the SSH host stays for others. */
 export interface WorkableRemote extends Remote {
   close?(): Promise<void>;
 }
 
-/** Makes no call. */
+/** Opens a remote; makes no call. */
 export type OpenRemote = (settings: RemoteSettings) => WorkableRemote;
 
-/** For the SSH host itself. */
+/** A remote to the SSH host itself. */
 export function hostRemote(open: OpenRemote, pool: string, host: SshHost): WorkableRemote {
   return open({ pool, host, baseDir: '/', enter: [], environment: {}, ingress: (hostPort) => ({ hostPort }) });
 }
 
-/** For one of its machines. */
+/** A remote to one of its machines. */
 export function machineRemote(open: OpenRemote, host: SshHost, record: MachineRecord): WorkableRemote {
   const { dir, isolation, socket, ownPort } = record;
   return open({
@@ -43,7 +43,7 @@ export function machineRemote(open: OpenRemote, host: SshHost, record: MachineRe
   });
 }
 
-/** Every call reports that the machine is gone. */
+/** For an unknown machine: every call reports that it is gone. */
 export function goneRemote(id: string): Remote {
   const gone = (): Promise<never> => Promise.reject(new SvcError('SVC_MACHINE_LOST', `The provider ssh has no machine ${id}.`));
   return {
@@ -70,7 +70,7 @@ export function openSshRemotes(paths: HomePaths, clock: Clock): OpenRemote {
   };
 }
 
-/** `~/.ssh/config` supplies what the pools file omits. */
+/** `~/.ssh/config` supplies the settings that the pools file omits. */
 function sshTarget(pool: string, { host, port, user, identityFile, proxyJump }: SshHost): SshTarget {
   return {
     name: `${host} of the pool ${pool}`,

@@ -53,7 +53,7 @@ export interface VmDriver<Image = unknown> {
   releaseGlobal?(owner: string, signal: AbortSignal | undefined): Promise<void>;
   /**
    * Waits for the cloud's decision about an accepted machine and throws its refusal; the caller then removes the
-   * machine.
+   * machine. Absent: `list` shows the refusal as the machine's status.
    */
   settle?(ref: VmRef, signal: AbortSignal | undefined): Promise<void>;
   /** Absent: machines cannot be stopped, only removed. */

@@ -34,16 +34,16 @@ import type { ReadinessCheck } from './readiness.ts';
 import { userData } from './ssh-key.ts';
 import { machineTags, ownerOf, ownTags, readTags, sharedTags, writeTags } from './tags.ts';
 
-/** For tests: replaces the login. */
+/** Lets tests replace the login. */
 export interface VmProviderOptions {
   readonly isReady?: ReadinessCheck;
 }
 
-/** What all clouds with virtual machines and SSH share; a driver does the rest. */
+/** A provider for any cloud with virtual machines and SSH. The driver does what differs. */
 export class VmProvider<Image = unknown> implements Provider {
   readonly name: string;
   readonly capabilities: Capabilities;
-  /** Absent without power control. */
+  /** Absent where the cloud has no power control. */
   readonly stop?: NonNullable<Provider['stop']>;
   readonly start?: NonNullable<Provider['start']>;
   readonly #context: ProviderContext;
@@ -137,7 +137,6 @@ export class VmProvider<Image = unknown> implements Provider {
     return secret.length === 0 ? undefined : { summary: 'a secret of its own', files: secret, environment: {} };
   }
 
-  /** The key's existing machine, or a new one. */
   async #launch(offer: Offer, spec: MachineSpec, key: string, signal: AbortSignal | undefined): Promise<Launched> {
     const { name, title, traits } = this.#driver;
     const settings = await this.#driver.settings();
@@ -164,8 +163,8 @@ export class VmProvider<Image = unknown> implements Provider {
       signal,
       find: async () => {
         const machines = await this.#machinesOf(offer.region, key, identity.id, signal);
-        // Recorded only after the region's answer: an intent in a region that refuses access would make `list` fail for
-        // ever.
+        // Recorded only after the region has answered: an intent for a region that refuses access would make `list`
+        // fail.
         this.#regions.record(offer.region, true);
         return machines;
       },
@@ -178,7 +177,7 @@ export class VmProvider<Image = unknown> implements Provider {
     return living === undefined ? launch.send(former) : launch.toLaunched(living);
   }
 
-  /** Also those that ended. */
+  /** Includes machines that have ended. */
   async #machinesOf(region: string, key: string, home: string, signal: AbortSignal | undefined): Promise<readonly VmMachine[]> {
     const { labels } = this.#driver.traits;
     const requiredTags = { ...sharedTags(home, undefined), [ownTags.key]: key };
@@ -187,7 +186,7 @@ export class VmProvider<Image = unknown> implements Provider {
     return machines.filter((machine) => machine.region === region && hasTags(readTags(machine.tags, labels), requiredTags));
   }
 
-  /** A late refusal may leave the machine behind. */
+  /** A cloud that refuses late may leave the refused machine behind. */
   async #settle(id: MachineId, ref: VmRef, offer: Offer, signal: AbortSignal | undefined): Promise<void> {
     try {
       await this.#refusing(offer, signal, async () => this.#driver.settle?.(ref, signal));

@@ -3,7 +3,7 @@ import { SvcError } from '../../shared/errors.ts';
 import type { MachineSpec } from '../provider.ts';
 import type { VmSettings } from './driver.ts';
 
-/** TCP ports, both inclusive, that one range of addresses may reach. */
+/** TCP ports, both inclusive, that are open to a range of addresses. */
 export interface Opening {
   readonly from: number;
   readonly to: number;
@@ -14,8 +14,8 @@ const allAddresses = ['0.0.0.0/0', '::/0'] as const;
 const sshPort = 22;
 
 /**
- * SSH is open to `clients` of a replica, if given, else to `sshFrom`. Ports are open to `clients`; a controller's
- * endpoints without clients are open to all addresses.
+ * SSH is open to a replica's `clients`, or without any to `sshFrom`. Ports are open to `clients`; a controller's ports
+ * without `clients` are endpoints and open to all addresses.
  */
 export function openingsFor(spec: Pick<MachineSpec, 'ports' | 'clients' | 'role'>, sshFrom: readonly string[]): readonly Opening[] {
   const clients = spec.clients.map(asCidr);
@@ -28,17 +28,17 @@ export function openingsFor(spec: Pick<MachineSpec, 'ports' | 'clients' | 'role'
   return openings.filter((one, index) => openings.findIndex((other) => isSame(one, other)) === index);
 }
 
-/** Required openings that do not exist. */
+/** Required openings that do not exist yet. */
 export function missingOpenings(required: readonly Opening[], present: readonly Opening[]): readonly Opening[] {
   return required.filter((one) => !present.some((other) => other.cidr === one.cidr && other.from <= one.from && other.to >= one.to));
 }
 
-/** Clouds need the number of bits. Throws SVC_INTERNAL for an invalid address. */
+/** Appends the number of bits, which clouds require. Throws SVC_INTERNAL for an invalid address. */
 export function asCidr(address: string): string {
   const range = parseAddressRange(address);
   if (range === undefined) throw new SvcError('SVC_INTERNAL', `'${address}' is not an address or a range of addresses.`);
   if (!address.includes('/')) return `${address}/${range.bits}`;
-  // Clouds refuse bits beyond the prefix. The first form is IPv6.
+  // Clouds refuse ranges with bits beyond the prefix. The first form is IPv6.
   if (range.bits === 128) return address;
   const host = BigInt(range.bits - range.prefix);
   const network = (range.value >> host) << host;
@@ -48,11 +48,11 @@ export function asCidr(address: string): string {
 
 interface NetworkFacts {
   readonly privateRanges: readonly string[];
-  /** The source of this machine's connections. */
+  /** The address from which this machine connects. */
   readonly ownAddress: () => Promise<string>;
 }
 
-/** Sources of SSH connections to a machine, beside its clients. */
+/** Source ranges of SSH connections to a machine, beside its clients. */
 export async function sshSources(
   { role, clients }: Pick<MachineSpec, 'role' | 'clients'>,
   { sshFrom, useInternalIps }: VmSettings,
@@ -65,7 +65,7 @@ export async function sshSources(
 
 const isSame = (a: Opening, b: Opening): boolean => a.from === b.from && a.to === b.to && a.cidr === b.cidr;
 
-/** Merges neighbouring ports: a firewall group has room for some sixty rules. */
+/** Merges neighbouring ports, because a firewall group has room for some sixty rules. */
 function portRanges(ports: readonly number[]): readonly { readonly from: number; readonly to: number }[] {
   const ranges: { from: number; to: number }[] = [];
   for (const port of [...new Set(ports)].toSorted((a, b) => a - b)) {

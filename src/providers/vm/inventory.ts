@@ -9,7 +9,7 @@ import type { MachineIds } from './machine-id.ts';
 import type { MachineView } from './machine-view.ts';
 import { callersTags, ownTags, readTags, sharedTags, writeTags, type Tags } from './tags.ts';
 
-/** The region to list for a region's machines. */
+/** The region to list for a machine of a region: the main one, if one list covers the account. */
 export function areaOf({ traits }: Pick<VmDriver, 'traits'>, region: string): string {
   return traits.listCovers === 'account' ? traits.mainRegion : region;
 }
@@ -18,7 +18,7 @@ interface InventoryParts {
   readonly driver: VmDriver;
   readonly ids: MachineIds;
   readonly identities: HomeIdentities;
-  /** Where this home may have machines. */
+  /** Regions in which this home may have machines. */
   readonly regions: NamedIntents;
   readonly view: MachineView;
   readonly tables: PriceTables;
@@ -26,10 +26,7 @@ interface InventoryParts {
 
 type RegionWork<T> = (region: string) => Promise<T>;
 
-/**
- * A home's resources at a cloud, by the home's tag, in every region with an intent. Those of a lost controller may be
- * in any region.
- */
+/** Finds a home's resources by its tag, in regions with an intent. A lost controller's may be in any region. */
 export class Inventory {
   readonly #parts: InventoryParts;
 
@@ -41,7 +38,7 @@ export class Inventory {
     const { identities, regions, view } = this.#parts;
     const controller = this.#controller(tags['svc-owner']);
     const identity = controller ?? identities.existing();
-    // Then it has never sent a request.
+    // A home without an identity has never sent a request.
     if (identity === undefined) return [];
     const list: RegionWork<readonly ListedMachine[]> = (region) => this.#listRegion(region, identity, tags, signal);
     const found =
@@ -53,7 +50,7 @@ export class Inventory {
     return [...listed.values()].filter(({ id }) => !view.isRemoved(id));
   }
 
-  /** Also removes all resources of a controller with this key. */
+  /** Includes all resources of a controller with this key. */
   async release(ownerKey: string, signal: AbortSignal | undefined): Promise<void> {
     const { driver, identities, regions } = this.#parts;
     const identity = identities.existing();
@@ -92,7 +89,7 @@ export class Inventory {
     });
   }
 
-  /** Works in all regions at once. Throws the first failure after all have ended. */
+  /** Throws the first failure after all regions have ended. */
   async #inRegions<T>(
     regions: readonly string[],
     doing: string,
@@ -107,8 +104,8 @@ export class Inventory {
   }
 
   /**
-   * A lost controller may have launched in any region. Skips regions that deny access, because they denied a launch
-   * too. Throws when all deny, because then the credentials are bad; else throws the first other failure.
+   * Skips regions that deny access, because they denied a controller's launch too. Throws when all deny: the
+   * credentials are bad. Otherwise throws the first other failure.
    */
   async #inAllRegions<T>(doing: string, signal: AbortSignal | undefined, work: RegionWork<T>): Promise<readonly T[]> {
     const { driver, tables } = this.#parts;
@@ -133,7 +130,7 @@ export class Inventory {
   }
 }
 
-/** The account has not enabled the region, or its organisation denies it. */
+/** The account has not enabled the region, or the account's organisation denies it. */
 function isDenied(error: unknown): boolean {
   return error instanceof SvcError && (error.code === 'SVC_DENIED' || error.code === 'SVC_CREDENTIALS');
 }

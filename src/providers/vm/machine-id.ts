@@ -18,7 +18,7 @@ export class MachineIds {
     return id;
   }
 
-  /** Undefined for another form. */
+  /** Undefined for an id of another form. */
   read(id: string): VmRef | undefined {
     const { usualUser, instanceForm } = this.#driver.traits;
     const [, region, instanceId, user = usualUser] = form.exec(id) ?? [];
@@ -26,7 +26,7 @@ export class MachineIds {
     return { region, instanceId, user };
   }
 
-  /** As `read`, but throws SVC_MACHINE_LOST for another form. */
+  /** Throws SVC_MACHINE_LOST for an id of another form. */
   existing(id: MachineId): VmRef {
     const ref = this.read(id);
     if (ref === undefined) throw new SvcError('SVC_MACHINE_LOST', `'${id}' is no machine of ${this.#driver.title}.`);

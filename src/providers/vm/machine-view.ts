@@ -56,14 +56,14 @@ export class MachineView {
     return this.#removed.has(id);
   }
 
-/** Machines with these tags that this process created and the cloud may not show yet. */
+  /** Machines with these tags that this process created and the cloud may not show yet. */
   justMade(tags: Tags): readonly ListedMachine[] {
     return [...this.#made]
       .filter(([id, made]) => this.isJustMade(id) && hasTags(made.tags, tags))
       .map(([id, made]) => ({ id, tags: made.tags }));
   }
 
-/** Undefined when the last sight is older. */
+  /** Undefined when the last sight is older. */
   lastSight(id: MachineId, withinMs: number): MachineSight | undefined {
     const seen = this.#seen.get(id);
     return seen !== undefined && this.#clock.monotonic() - seen.at < withinMs ? seen.sight : undefined;

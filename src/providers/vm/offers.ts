@@ -9,11 +9,11 @@ interface VmOfferOptions {
   readonly tables: PriceTables;
   readonly settings: Pick<VmSettings, 'regions'>;
   readonly explain: boolean;
-  /** ms; shows whether prices are old. */
+  /** ms since the epoch, for the age of prices. */
   readonly now: number;
 }
 
-/** From the price table and the images, without a request to the cloud. */
+/** Uses the price table and the images; sends no request to the cloud. */
 export async function vmOffers(
   driver: Pick<VmDriver, 'name' | 'title' | 'chooseImage'>,
   resources: Resources,

@@ -5,25 +5,25 @@ import { withDeadline } from '../../shared/deadline.ts';
 import { messageOf, SvcError } from '../../shared/errors.ts';
 import { Remembered } from './remembered.ts';
 
-/** Reports the source address of this machine's connections. */
+/** A service that reports the source address of this machine's connections. */
 export interface AddressService {
   /** The cloud, in messages. */
   readonly title: string;
-  /** Answers with the address, as plain text. */
+  /** Returns the address as plain text. */
   readonly url: string;
-  /** Overrides the address: `aws.ssh_from`. */
+  /** The setting that overrides the address: `aws.ssh_from`. */
   readonly setting: string;
-  /** A custom endpoint of the cloud's API. The address is then that of a connection to it. */
+  /** A custom API endpoint. The address is then that of a connection to it. */
   endpoint(): string | undefined;
 }
 
 const timeoutMs = 5_000;
 const tooLong = (): Error => new Error(`no answer within ${timeoutMs / 1_000} s`);
 
-/** ms until a laptop that moves gets its new address. */
+/** A laptop that moves gets its new address within this time, ms. */
 const rememberedMs = 600_000;
 
-/** The source address of this machine's connections to a cloud. */
+/** The address from which this machine's connections arrive at a cloud. */
 export class OwnAddress {
   readonly #known: Remembered<string>;
   readonly #clock: Clock;

@@ -1,26 +1,25 @@
 import type { Clock } from '../../shared/clock.ts';
 
-/** ms, until a cloud has propagated a new resource to all of its parts: some 15 seconds together. */
+/** Backoff while a cloud propagates a new resource, ms: some 15 seconds together. */
 const pausesMs = [100, 200, 400, 800, 1_500, 2_000, 2_500, 3_500, 4_000];
 
-/** What waiting depends on. */
+/** Dependencies of waiting. */
 export interface Patience {
   readonly clock: Clock;
   readonly signal: AbortSignal | undefined;
 }
 
-/** The error is transient. */
 type IsPassing = (error: unknown) => boolean;
 
-/** Repeats while the cloud does not know a new resource yet. Throws the last error. */
+/** Repeats a call while the cloud does not know a new resource yet. Throws the last error. */
 export function whileNotYet<T>(patience: Patience, isPassing: IsPassing, call: () => Promise<T>): Promise<T> {
   return repeatWhile(patience, pausesMs, isPassing, call);
 }
 
-/** ms, after a request that the cloud did not process. */
+/** Backoff after a request that the cloud did not process, ms. */
 const requestPausesMs = [200, 600, 1_500];
 
-/** Repeats an idempotent request that was not processed, or not answered. Throws the last error. */
+/** Repeats an idempotent request while it is not processed or not answered. Throws the last error. */
 export function whileUnanswered<T>(patience: Patience, isWorthRepeating: IsPassing, call: () => Promise<T>): Promise<T> {
   return repeatWhile(patience, requestPausesMs, isWorthRepeating, call);
 }
@@ -43,7 +42,7 @@ async function repeatWhile<T>(
   return call();
 }
 
-/** Repeats until there is a result; undefined when that takes too long. */
+/** Repeats a call until it returns a result; undefined when that takes too long. */
 export async function untilFound<T>({ clock, signal }: Patience, call: () => Promise<T | undefined>): Promise<T | undefined> {
   for (const pause of pausesMs) {
     const found = await call();

@@ -1,9 +1,9 @@
 import type { MachineId } from '../provider.ts';
 
-/** Whether a login works. Never throws for a machine that is not ready. */
+/** Whether a login to a machine works. Never throws for a machine that is not ready. */
 export type ReadinessCheck = (id: MachineId) => Promise<boolean>;
 
-/** Machines that have answered. A login works about ten seconds after the cloud reports a machine as running. */
+/** Remembers machines that have answered: about ten seconds after the cloud reports them as running. */
 export class Readiness {
   readonly #check: ReadinessCheck;
   readonly #ready = new Set<MachineId>();
@@ -13,20 +13,20 @@ export class Readiness {
     this.#check = check;
   }
 
-  /** If the machine has not answered yet, checks in the background: a later call returns the result. */
+  /** Starts a check in the background, if the machine has not answered; a later call returns the result. */
   isReady(id: MachineId): boolean {
     if (this.#ready.has(id)) return true;
     if (!this.#asking.has(id)) this.#asking.set(id, this.#ask(id));
     return false;
   }
 
-  /** The machine must answer again, as after a stop. Earlier and pending checks no longer count. */
+  /** The machine must answer again, as after a stop. Pending checks no longer count. */
   forget(id: MachineId): void {
     this.#ready.delete(id);
     this.#asking.delete(id);
   }
 
-  /** No check is running. */
+  /** Settles when no check is running. */
   async settled(): Promise<void> {
     await Promise.all(this.#asking.values());
   }
@@ -47,7 +47,7 @@ export class Readiness {
     try {
       return await this.#check(id);
     } catch {
-      // No caller waits. The next call starts a new check.
+      // The next call starts a new check.
       return false;
     }
   }

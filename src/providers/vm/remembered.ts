@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 
-/** Caches answers for a while, also pending ones, but no failures. */
+/** Caches answers for a while, including pending ones; drops failures at once. */
 export class Remembered<T> {
   readonly #clock: Clock;
   readonly #forMs: number;

@@ -1,28 +1,28 @@
 import { createHash, createPrivateKey, createPublicKey } from 'node:crypto';
 
-/** A key in OpenSSH's forms. */
+/** An SSH key in the forms that OpenSSH reads. */
 export interface SshKey {
-  /** Type, key, comment. */
+  /** One line: type, key, comment. */
   readonly publicLine: string;
-  /** Secret. */
+  /** The private key file. Secret. */
   readonly privateFile: string;
 }
 
-/** Precedes the 32 bytes of an Ed25519 key in PKCS #8 (RFC 8410, section 7). */
+/** Prefix of the 32 bytes of an Ed25519 key in PKCS #8 (RFC 8410, section 7). */
 const pkcs8Prefix = Buffer.from('302e020100300506032b657004220420', 'hex');
 const keyType = 'ssh-ed25519';
 const blockSize = 8;
 const lineLength = 70;
 
 /**
- * An Ed25519 key from 32 secret bytes. Equal bytes give equal text, unlike a key pair of a tool. Format:
+ * The Ed25519 key of 32 secret bytes: the same bytes always give the same text.
  * https://github.com/openssh/openssh-portable/blob/master/PROTOCOL.key
  */
 export function sshKeyFromSeed(seed: Buffer, comment: string): SshKey {
   const privateKey = createPrivateKey({ key: Buffer.concat([pkcs8Prefix, seed]), format: 'der', type: 'pkcs8' });
   const point = createPublicKey(privateKey).export({ format: 'der', type: 'spki' }).subarray(-32);
   const publicBlob = Buffer.concat([text(keyType), bytes(point)]);
-  // Readers compare both halves to check the decryption.
+  // Both halves must be equal: readers check the decryption by them.
   const check = createHash('sha256').update('check').update(seed).digest().subarray(0, 4);
   const secret = Buffer.concat([check, check, publicBlob, bytes(Buffer.concat([seed, point])), text(comment)]);
   const padding = Buffer.from(Array.from({ length: (blockSize - (secret.length % blockSize)) % blockSize }, (_, index) => index + 1));
@@ -55,9 +55,8 @@ const text = (content: string): Buffer => bytes(Buffer.from(content));
 const keyPath = '/etc/ssh/ssh_host_ed25519_key';
 
 /**
- * A cloud-init script that installs a host key known to the machine's creator: the first connection reaches the right
- * machine or fails. Readers of the script (administrators of the account, and programs on the machine through its
- * metadata) can impersonate only this machine.
+ * The cloud-init script. It installs a host key that the machine's creator knows, so a connection reaches the right
+ * machine or fails. Readers of the script, such as the account's administrators, can impersonate only this machine.
  */
 export function userData(hostKey: SshKey): string {
   return `#!/bin/sh

@@ -1,45 +1,42 @@
 import { ProviderRefusal } from '../provider-refusal.ts';
 import type { MachineSpec } from '../provider.ts';
 
-/**
- * The provider's own tags; its callers' begin with `svc-`. These names never change: the documented rights allow
- * removal only of resources with `svc.home`.
- */
+/** These names never change: the documented rights allow removal only of resources with `svc.home`. */
 export const ownTags = {
   /** A home never changes another home's resources. */
   home: 'svc.home',
-  /** For `release`. */
+  /** See `ownerOf`. */
   owner: 'svc.owner',
-  /** A machine's idempotency key. */
+  /** The machine's idempotency key. */
   key: 'svc.key',
-  /** Login user. */
+  /** The login user. */
   user: 'svc.user',
 } as const;
 
 /** Tags by name. */
 export type Tags = Readonly<Record<string, string>>;
 
-/** The unit of release: a service, or a machine without one. */
+/** The unit of release: a service, or a single machine without one. */
 export function ownerOf(spec: Pick<MachineSpec, 'tags'>, key: string): string {
   return spec.tags['svc-service-key'] ?? spec.tags['svc-key'] ?? key;
 }
 
-/** For users: `chat-1`. */
+/** The machine's name for users: `chat-1`. */
 export function displayName({ tags }: Pick<MachineSpec, 'tags'>): string {
   return [tags['svc-service'] ?? tags['svc-cluster'] ?? 'svc', tags['svc-replica']].filter(Boolean).join('-');
 }
 
-/** Tags that an owner's machines share; without an owner, all machines of a home. */
+/** Tags of resources that an owner's machines share; without an owner, that all machines of a home share. */
 export function sharedTags(home: string, owner: string | undefined): Tags {
   return { [ownTags.home]: home, ...(owner === undefined ? {} : { [ownTags.owner]: owner }) };
 }
 
-/** Tags of a machine and its parts. Labels never replace the tags that find it. */
+/** A label never replaces a tag by which a machine is found. */
 export function machineTags(spec: Pick<MachineSpec, 'tags' | 'labels'>, key: string, home: string, user: string): Tags {
   return { ...spec.labels, ...spec.tags, ...sharedTags(home, ownerOf(spec, key)), [ownTags.key]: key, [ownTags.user]: user };
 }
 
-/** A machine's tags that are its callers'. */
+/** The tags that callers set, which all begin with `svc-`. */
 export function callersTags(tags: Tags): Tags {
   return Object.fromEntries(Object.entries(tags).filter(([name]) => name.startsWith('svc-')));
 }
@@ -55,13 +52,13 @@ export function writeTags(tags: Tags, alphabet: LabelAlphabet): Tags {
   return Object.fromEntries(Object.entries(tags).map(([name, value]) => [encodeLabel(name), encodeLabel(value)]));
 }
 
-/** Decodes tags that `writeTags` encoded. */
+/** The inverse of `writeTags`. */
 export function readTags(stored: Tags, alphabet: LabelAlphabet): Tags {
   if (alphabet === 'any') return stored;
   return Object.fromEntries(Object.entries(stored).map(([name, value]) => [decodeLabel(name), decodeLabel(value)]));
 }
 
-/** Other bytes than the alphabet's, and `_` itself, become `_` and two hex digits. */
+/** `_` and bytes outside the alphabet become `_` and two hex digits. */
 function encodeLabel(text: string): string {
   const bytes = [...Buffer.from(text)].map((byte) => {
     const letter = String.fromCodePoint(byte);

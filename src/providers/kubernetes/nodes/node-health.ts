@@ -32,7 +32,7 @@ export function isDeletionIdle(trouble: NodeTrouble | undefined): boolean {
   return trouble?.kind === 'silent' && trouble.hasNoHeartbeat;
 }
 
-/** A node that is not ready for less than this, ms, mostly recovers by itself. */
+/** svc acts on a node that is not ready for this long, ms: shorter lapses pass by themselves. */
 export const lastingMs = 5_000;
 /** A node's state stays valid for this long, ms. */
 const seenMs = 1_500;
