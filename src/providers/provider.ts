@@ -235,9 +235,9 @@ export interface MachineSilence {
   readonly message: string;
   /** Whether the provider reclaims spot capacity there. */
   readonly isTaken: boolean;
-  /** Too many machines are silent at once to remove any of them for it. */
+  /** Whether too many machines are silent at once to remove any of them because of it. */
   readonly isWidespread: boolean;
-  /** The machine was asked to end, and will end when it reports again. */
+  /** Whether the machine was asked to end; it will end when it reports again. */
   readonly isEnding: boolean;
 }
 
@@ -268,14 +268,11 @@ export interface ProviderCheck {
   readonly remedies: readonly string[];
   /** Further facts: the isolation used and why, regions, GPUs. */
   readonly details: readonly (readonly [label: string, value: string])[];
-  /**
-   * Why its machines share ports, so that programs must listen on `$SVC_REPLICA_PORT`: a clause. Undefined: they do
-   * not.
-   */
+  /** Why machines share ports, so that programs must use `$SVC_REPLICA_PORT`: a clause. Undefined: they share none. */
   readonly sharedPorts: string | undefined;
   /**
-   * Set when the provider cannot be used only because a part of it did not answer in time: a clause such as `the
-   * context east did not answer within 9 s`. A later check may get an answer.
+   * Set when the provider cannot be used only because it, or a part of it, did not answer in time; a later check may
+   * succeed. A clause: `the context east did not answer within 9 s`.
    */
   readonly slow?: string;
 }

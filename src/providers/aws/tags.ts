@@ -32,9 +32,7 @@ export function ofHome(home: string, owner: string | undefined): Filter[] {
 /** States of machines that cost money, or may again. */
 export const livingStates: Filter = { Name: 'instance-state-name', Values: ['pending', 'running', 'stopping', 'stopped'] };
 
-/**
- * A token must never come with another request, so it depends on it. `generation` counts the request's former machines.
- */
+/** Depends on the request: a token must never come with another one. `generation` counts its former machines. */
 export function clientToken(key: string, request: readonly string[], generation: number): string {
   return `svc-${fingerprint(JSON.stringify([key, ...request, generation]))}${fingerprint(JSON.stringify([generation, ...request, key]))}`;
 }

@@ -99,7 +99,7 @@ function isOver(pod: Pod): boolean {
 async function applyPods(creation: Creation, tryPod: TryPod, names: readonly string[], missing: readonly string[]): Promise<void> {
   const { cluster, ref, signal } = creation;
   const plan = await planMachine(creation);
-  // Before anything is created: the cluster may refuse the pod.
+  // A dry run first: a refusal then comes before anything is created.
   await tryPod(plan, missing[0] ?? ref.base);
   const anchor = anchorManifest(plan);
   const made = await cluster.api.apply(pathOf(anchor), anchor, { signal });

@@ -27,7 +27,7 @@ export function creationError(error: unknown, offer: Offer): unknown {
     });
   if (code === 403) {
     if (quotaMessages.test(message)) return refuse('quota', 'namespace');
-    // Kubernetes creates it shortly after a new namespace, so a retry will succeed.
+    // Kubernetes creates this service account shortly after a new namespace, so a retry will succeed.
     if (message.includes('serviceaccount "default" not found'))
       return new SvcError('SVC_PLACE_FAILED', `The cluster ${offer.region} is still setting up the namespace: ${message}`, {
         cause: error,

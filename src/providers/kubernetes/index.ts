@@ -113,7 +113,7 @@ export class KubernetesProvider implements Provider {
     this.#states.removed(id, isGone);
   }
 
-  /** Throws when a Kubernetes cluster cannot be asked that may have such a machine: callers must not infer "none". */
+  /** Throws when a Kubernetes cluster that may have such a machine cannot be asked: the list would be incomplete. */
   async list(tags: Readonly<Record<string, string>>, { signal }: CallOptions): Promise<readonly ListedMachine[]> {
     signal?.throwIfAborted();
     const found = await this.#namespaces.inAllNamespaces(tags, signal, async ({ context, namespace }, inner) =>

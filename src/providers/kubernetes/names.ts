@@ -82,9 +82,7 @@ export function sharedTags(tags: MachineSpec['tags']): MachineSpec['tags'] {
   return shared;
 }
 
-/**
- * The object whose removal removes all others of an owner. Machines without an owner have an anchor of their own name.
- */
+/** Removing this object removes an owner's other objects. Without an owner, a machine has an anchor of its own name. */
 export function anchorName(owner: string): string {
   const name = `svc-${owner}`;
   return dnsLabel.test(name) ? name : `svc-${fingerprint(owner)}`;

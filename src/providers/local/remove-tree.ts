@@ -21,7 +21,7 @@ async function removeEntry(path: string): Promise<void> {
     await rm(path, { recursive: true, force: true });
   } catch (error) {
     if (!hasErrno(error, 'EACCES', 'EPERM', 'ENOTEMPTY')) throw error;
-    // Programs, such as module caches, create folders that even their owner may not change.
+    // Programs create folders that even their owner may not change, such as module caches.
     await openFolders(path);
     await rm(path, { recursive: true, force: true, maxRetries: 5 });
   }

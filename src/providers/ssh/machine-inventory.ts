@@ -6,7 +6,7 @@ import type { HomePaths } from '../../shared/paths.ts';
 import { IntentLog } from '../intent-log.ts';
 import { isMachineRecord, type MachineRecord } from './machine-record.ts';
 
-/** Has the SSH host's settings for the case that its pool is gone. */
+/** `host` reaches the SSH host even when its pool is gone. */
 interface InventoryEntry {
   readonly pool: string;
   readonly host: SshHost;

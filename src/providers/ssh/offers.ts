@@ -89,7 +89,7 @@ interface FoundGpus {
   readonly free: readonly Gpu[];
 }
 
-/** A create requests GPUs by one name: of suitable kinds, the one with the most free GPUs. */
+/** GPUs of one name, by which a create requests them. Of several suitable kinds, the most free GPUs decide. */
 function findGpus(resources: Resources, gpus: readonly Gpu[], machines: readonly MachineRecord[]): FoundGpus {
   const taken = new Set(machines.flatMap((machine) => machine.gpus ?? []));
   const { accelerator } = resources;

@@ -38,7 +38,7 @@ export interface VmDriver<Image = unknown> {
   launch(order: VmLaunchOrder<Image>): Promise<Launched>;
   /** All matching machines of a region; may include ended machines and those of others. Throws if it cannot get all. */
   list(region: string, query: VmQuery, signal: AbortSignal | undefined): Promise<readonly VmMachine[]>;
-  /** Includes its disk and addresses. Succeeds when it is gone. `isJustMade`: the cloud may not know it yet. */
+  /** Also removes its disk and addresses. Succeeds when it is gone. `isJustMade`: the cloud may not know it yet. */
   remove(ref: VmRef, options: { readonly isJustMade: boolean; readonly signal: AbortSignal | undefined }): Promise<void>;
   /**
    * Removes an owner's firewall groups, keys and disks in a region (undefined: any owner of the home). Throws
@@ -60,10 +60,7 @@ export interface VmDriver<Image = unknown> {
   readonly power?: VmPower;
   /** Absent: the cloud sends no notices to the machine itself. */
   readonly noticeProbe?: NoticeProbe;
-  /**
-   * For a controller at the target; undefined: its machine has a role. Absent: only controllers at the cloud can use
-   * it.
-   */
+  /** For a controller at the target; undefined: its machine has a role. Absent: only controllers at the cloud work. */
   credentials?(target: ControllerTarget, signal: AbortSignal | undefined): Promise<PortableCredentials | undefined>;
   /** The bucket from which a region's machines fetch files. Absent: files are copied to each machine. */
   bucketLocation?(region: string): Promise<BucketLocation | undefined>;

@@ -3,9 +3,7 @@ import { SvcError, type ErrorDetails } from '../../shared/errors.ts';
 import { ProviderRefusal } from '../provider-refusal.ts';
 import type { Offer } from '../provider.ts';
 
-/**
- * `offer`: the machine type in the zone, or region. `isCredentialsError`: except for launches, credentials are invalid.
- */
+/** `offer`: the machine type in the zone or region. `isCredentialsError`: except for launches, bad credentials. */
 export type ErrorMeaning =
   | { readonly kind: RefusalKind; readonly about: RefusalScope | 'offer'; readonly isCredentialsError?: boolean }
   | { readonly kind: 'credentials' | 'failed' };

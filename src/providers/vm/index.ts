@@ -163,8 +163,7 @@ export class VmProvider<Image = unknown> implements Provider {
       signal,
       find: async () => {
         const machines = await this.#machinesOf(offer.region, key, identity.id, signal);
-        // Recorded only after the region has answered: an intent for a region that refuses access would make `list`
-        // fail.
+        // Recorded after the region answered: an intent for a region that refuses access makes `list` fail.
         this.#regions.record(offer.region, true);
         return machines;
       },
