@@ -15,7 +15,7 @@ interface NetworkSubnet {
   readonly zoneId: string | undefined;
 }
 
-/** The VPC with the requested id or `Name` tag, or the default one. Without it, throws a refusal for the whole region. */
+/** The requested VPC (id or `Name` tag), or the default one. Without it, throws a refusal for the whole region. */
 export async function findNetwork(ec2: Ec2, region: string, requested: string | undefined, isPublic: boolean): Promise<Network> {
   const vpcs = await ec2.vpcs([vpcFilter(requested)]);
   const [vpc] = vpcs;
