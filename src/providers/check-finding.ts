@@ -1,23 +1,19 @@
 import type { ProviderCheck } from './provider.ts';
 
-/** The result of checking one part of a provider: a Kubernetes context or an SSH host. */
+/** The check of one part of a provider: a Kubernetes context or an SSH host. */
 export interface CheckFinding {
   readonly isUsable: boolean;
-  /** Text of its line. */
   readonly text: string;
   readonly remedies: readonly string[];
   readonly isLate?: boolean;
 }
 
-/** A part that has not answered within the time of the check, ms. */
+/** For a part that has not answered within the time of the check. */
 export function lateFinding(checkMs: number): CheckFinding {
   return { isUsable: false, text: `no answer within ${checkMs / 1_000} s yet`, remedies: [], isLate: true };
 }
 
-/**
- * Combines the findings of a provider's parts, which have these names in the same order. A provider is slow, not
- * disabled, when no part is usable yet and at least one is late.
- */
+/** Combines the findings of parts with these names. Without a usable part, a late one makes the provider slow. */
 export function checkOf(
   names: readonly string[],
   findings: readonly CheckFinding[],

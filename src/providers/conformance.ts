@@ -10,17 +10,14 @@ export interface ProviderFixture {
   readonly provider: Provider;
   /** The same provider as another process would open it. */
   readonly other: Provider;
-  /** Resources that the provider has. */
   readonly resources: Resources;
-  /** The provider refuses new machines from now on: no capacity. */
+  /** From now on the provider has no capacity. */
   refuse(): Promise<void>;
-  /** Makes the provider reclaim every machine. */
   preemptAll(): Promise<void>;
-  /** Settles when a booting machine runs. */
   untilRunning(id: MachineId): Promise<void>;
 }
 
-/** One behaviour that every provider has. Fails by throwing. */
+/** A behaviour of every provider. Fails by throwing. */
 export interface ProviderCase {
   readonly name: string;
   readonly run: (fixture: ProviderFixture) => Promise<void>;
@@ -53,13 +50,13 @@ async function create(fixture: ProviderFixture, key: string, tags?: Readonly<Rec
   return id;
 }
 
-/** Settles when `isSo` holds, or fails. Providers report changes with a delay. */
+/** Fails after a while: providers report changes with a delay. */
 async function until(isSo: () => boolean, what: string): Promise<void> {
   for (let attempt = 0; attempt < untilAttempts && !isSo(); attempt += 1) await systemClock.sleep(untilPauseMs);
   ok(isSo(), what);
 }
 
-/** A file that only this suite writes. */
+/** Only this suite writes this file. */
 const scratchOf = (remote: Remote): string => `${remote.baseDir}/conformance`;
 
 const untilPauseMs = 20;
@@ -76,7 +73,7 @@ function unknownId(): MachineId {
   return id;
 }
 
-/** The behaviour of every provider. A new provider must pass all of it; each case gets a provider of its own. */
+/** A new provider must pass all of it. Each case gets a provider of its own. */
 export const providerCases: readonly ProviderCase[] = [
   {
     name: 'check reports in one line whether the provider is usable',

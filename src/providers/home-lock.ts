@@ -6,8 +6,8 @@ import { SvcError } from '../shared/errors.ts';
 const queues = new Map<string, Promise<unknown>>();
 
 /**
- * Runs `work` while no other process of this user runs any under the same lock file. The lock is the kernel's
- * (flock(2)). A helper process holds it and ends with this process: even a crash releases the lock.
+ * Excludes other processes of this user under the same lock file. A helper process holds the kernel's lock (flock(2))
+ * and ends with this process: even a crash releases the lock.
  */
 export async function withHomeLock<Result>(file: string, work: () => Result | Promise<Result>): Promise<Result> {
   const before = queues.get(file) ?? Promise.resolve();

@@ -4,19 +4,15 @@ import { hasErrno } from '../shared/errors.ts';
 import type { HomePaths } from '../shared/paths.ts';
 import { readIfThere, writeFileAtomic, readJsonFile } from '../shared/system/files.ts';
 
-/** The folder of an intent log and the format of its files. */
 interface IntentFiles<Intent> {
   readonly dir: string;
-  /** End of each file's name, such as `.json`; empty by default. */
+  /** End of each file's name, such as `.json`. */
   readonly ending?: string;
-  /** The intent in a file's JSON; undefined when it is none. The value is undefined for invalid JSON. */
+  /** Undefined when the value is no intent. The value is undefined for invalid JSON. */
   readonly read: (value: unknown) => Intent | undefined;
 }
 
-/**
- * Intent log of a home: the resources that it is about to create, one file each. An intent is on disk before the request
- * is sent. A crash at any instruction leaves only resources that later sweeps find.
- */
+/** Intents, one file each, on disk before the request is sent: after a crash, sweeps find all resources. */
 export class IntentLog<Intent> {
   readonly #files: IntentFiles<Intent>;
 
@@ -24,18 +20,17 @@ export class IntentLog<Intent> {
     this.#files = files;
   }
 
-  /** Records an intent; it replaces an earlier one of the same name. */
+  /** Replaces an earlier intent of the same name. */
   record(name: string, intent: Intent): void {
     const text = JSON.stringify(intent);
     if (readIfThere(this.#file(name)) !== text) writeFileAtomic(this.#file(name), text);
   }
 
-  /** Removes an intent: its resource is gone, or was refused. Succeeds when there is none. */
+  /** Called when the resource is gone, or was refused. Succeeds when there is no intent. */
   forget(name: string): void {
     rmSync(this.#file(name), { force: true });
   }
 
-  /** The name of each intent. */
   names(): readonly string[] {
     const { dir, ending = '' } = this.#files;
     try {
@@ -47,12 +42,11 @@ export class IntentLog<Intent> {
     }
   }
 
-  /** All intents; an unreadable one counts as absent. */
+  /** An unreadable intent counts as absent. */
   list(): readonly Intent[] {
     return this.names().flatMap((name) => this.get(name) ?? []);
   }
 
-  /** The intent of this name; undefined when there is none, or it is unreadable. */
   get(name: string): Intent | undefined {
     const file = readJsonFile(this.#file(name));
     return file === undefined ? undefined : this.#files.read(file.value);
@@ -63,12 +57,12 @@ export class IntentLog<Intent> {
   }
 }
 
-/** Folder of a home's data about a cloud, below SVC_HOME: `ssh/CLOUD/`. */
+/** Folder of a home's data about a cloud: `ssh/CLOUD/` below SVC_HOME. */
 export function cloudDir(paths: Pick<HomePaths, 'sshDir'>, cloud: string): string {
   return join(paths.sshDir, cloud);
 }
 
-/** Intents of one kind at a cloud whose names say all, such as the regions that may have machines. */
+/** Intents whose names say all, such as the regions that may have machines. */
 export type NamedIntents = IntentLog<true>;
 
 /** The intents of a kind at a cloud. */

@@ -2,7 +2,6 @@ import type { ErrorCode } from '../shared/error-codes.ts';
 import { SvcError, type ErrorDetails } from '../shared/errors.ts';
 import type { RefusalKind, RefusalScope } from '../domain/placement.ts';
 
-/** The code users see for each kind of refusal. */
 const codes: Readonly<Record<RefusalKind, ErrorCode>> = {
   capacity: 'SVC_CAPACITY',
   quota: 'SVC_QUOTA',
@@ -14,10 +13,7 @@ const codes: Readonly<Record<RefusalKind, ErrorCode>> = {
   'failed-launch': 'SVC_MACHINE_LOST',
 };
 
-/**
- * A provider refuses a machine, at once or after it had accepted: the search tries another offer. The kind (the cause)
- * and the scope decide what is avoided, and for how long.
- */
+/** The search tries another offer. The kind (the cause) and the scope decide what it avoids, and for how long. */
 export class ProviderRefusal extends SvcError {
   readonly refusal: RefusalKind;
   /** How much of the provider the refusal covers. */

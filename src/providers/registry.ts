@@ -13,23 +13,21 @@ export interface ProviderContext {
   readonly paths: HomePaths;
   readonly clock: Clock;
   readonly random: Random;
-  /** The current configuration: read at each call, so that a change takes effect at once. */
+  /** Read at each call, so that a change takes effect at once. */
   readonly config: () => Promise<Config>;
-  /** The user's ssh pools, also read at each call. */
+  /** Read at each call. */
   readonly sshPools: () => Promise<readonly SshPool[]>;
   /** Checked right before each request to a provider. */
   readonly fence: Fence;
-  /**
-   * Other homes on this machine that share their state with this one: their local machines belong to this home as well.
-   */
+  /** Homes on this machine whose state this home shares: their local machines belong to it too. */
   readonly peerHomes?: readonly HomePaths[];
 }
 
-/** Every provider, in the order in which `svc check` shows them. */
+/** In the order in which `svc check` shows them. */
 export const providerNames = ['aws', 'kubernetes', 'ssh', 'local'] as const;
 export type ProviderName = (typeof providerNames)[number];
 
-/** This machine: the provider takes part only when it is named or is the only one. */
+/** Takes part only when it is named or is the only provider. */
 export const fallbackProvider: string = 'local' satisfies ProviderName;
 
 const openers: Readonly<Record<ProviderName, (context: ProviderContext) => Promise<Provider>>> = {
@@ -39,7 +37,7 @@ const openers: Readonly<Record<ProviderName, (context: ProviderContext) => Promi
   local: async (context) => new (await import('./local/index.ts')).LocalProvider(context),
 };
 
-/** Loads one provider, and only that one. Throws SVC_NO_PLACE for an unknown name. */
+/** Loads only the one provider. Throws SVC_NO_PLACE for an unknown name. */
 export async function openProvider(name: string, context: ProviderContext): Promise<Provider> {
   const known = providerNames.find((one) => one === name);
   if (known !== undefined) return openers[known](context);

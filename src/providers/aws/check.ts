@@ -12,16 +12,13 @@ const off = (summary: string, ...remedies: readonly string[]): ProviderCheck => 
   sharedPorts: undefined,
 });
 
-/** The result without credentials. No request is sent. */
+/** The result without credentials, and without a request. */
 export const withoutCredentials: ProviderCheck = off(
   'No credentials were found: neither in the environment nor in ~/.aws.',
   'Run: aws configure sso (or: aws configure); docs/clouds/aws.md lists the rights they need.',
 );
 
-/**
- * Asks AWS for the account of the credentials. `quotasOf` returns the account's quotas, which are only displayed.
- * Throws only when cancelled.
- */
+/** `quotasOf` returns quotas to display. Throws only when cancelled. */
 export async function checkCredentials(
   clients: Pick<AwsClients, 'callerIdentity'>,
   region: string,
@@ -45,7 +42,6 @@ export async function checkCredentials(
   }
 }
 
-/** Explains an error of AWS or its SDK: why the credentials are unusable, and the remedy. */
 function explain(error: unknown, source: CredentialSource): ProviderCheck {
   const code = awsCode(error) ?? (error instanceof Error ? error.name : '');
   const text = messageOf(error);

@@ -69,21 +69,21 @@ export interface AwsKeys {
   readonly expiresAt: number | undefined;
 }
 
-/** A request for machines. */
+/** Allows instance types that the SDK does not know. */
 export type LaunchRequest = Omit<RunInstancesCommandInput, 'InstanceType'> & { readonly InstanceType: string };
 
-/** The SDK's type has the instance types of its release; the catalogue and AWS know newer ones. */
+/** The SDK's type has the types of its release; the catalogue and AWS know newer ones. */
 function isInstanceType(name: string): name is _InstanceType {
   return name !== '';
 }
 
-/** ms. AWS answers within one or two seconds, even from the other side of the world. */
+/** ms. AWS answers within one or two seconds, even around the world. */
 const timeouts = { connectionTimeout: 5_000, requestTimeout: 15_000, throwOnRequestTimeout: true };
 
-/** With the SDK's exponential backoff, this covers about ten seconds of throttling. */
+/** With the SDK's exponential backoff: about ten seconds of throttling. */
 const attempts = 5;
 
-/** Items per page: the maximum that all actions used here accept. */
+/** The maximum of items per page that all actions used here accept. */
 const pageSize = 500;
 
 /** EC2 calls in one region. Lists contain all pages. Errors are AWS's own. */
@@ -92,9 +92,8 @@ export type Ec2 = ReturnType<AwsClients['ec2']>;
 export type Iam = ReturnType<AwsClients['iam']>;
 
 /**
- * The AWS SDK for one profile. Clients are created on first use, one per region. The SDK retries calls where a retry is
- * safe and useful. `runInstances` is not retried: AWS reports a capacity shortage as a server error, which the SDK
- * would retry repeatedly.
+ * The AWS SDK for one profile, with one client per region. It retries calls where that is safe and useful, but not
+ * `runInstances`: AWS reports a capacity shortage as a server error, which the SDK would retry repeatedly.
  */
 export class AwsClients {
   readonly #ec2: (region: string) => EC2Client;
@@ -106,8 +105,7 @@ export class AwsClients {
 
   constructor(profile: string | undefined, fence: Fence) {
     const made = <C extends FencedStack>(make: (region: string) => C) => madeOnce((region) => fencedClient(make(region), fence));
-    // `ignoreCache` reaches the credential providers: the SDK must read the user's files again, even if it read them
-    // for other clients.
+    // `ignoreCache`: the SDK must read the user's files again, even if it read them for other clients.
     const common = { retryMode: 'standard', requestHandler: timeouts, ignoreCache: true, ...(profile === undefined ? {} : { profile }) };
     this.#ec2 = made((region) => new EC2Client({ ...common, region, maxAttempts: attempts }));
     this.#ec2Once = made((region) => new EC2Client({ ...common, region, maxAttempts: 1 }));
@@ -153,7 +151,7 @@ export class AwsClients {
           (token) => client.send(new DescribeVolumesCommand({ Filters, ...page(token) }), options),
           ({ Volumes }) => Volumes,
         ),
-      // No page size: AWS rejects it together with a list of ids.
+      // AWS rejects a page size together with a list of ids.
       images: (input: DescribeImagesCommandInput): Promise<Image[]> =>
         allPages(
           (NextToken) => client.send(new DescribeImagesCommand({ ...input, ...(NextToken === undefined ? {} : { NextToken }) }), options),
@@ -177,25 +175,24 @@ export class AwsClients {
     };
   }
 
-  /** Values by name. Parameters that do not exist are omitted. */
+  /** By name; parameters that do not exist are omitted. */
   async parameters(region: string, Names: string[], signal: AbortSignal | undefined): Promise<ReadonlyMap<string, string>> {
     const { Parameters = [] } = await this.#ssm(region).send(new GetParametersCommand({ Names }), signalOption(signal));
     return new Map(Parameters.flatMap(({ Name, Value }) => (Name === undefined || Value === undefined ? [] : [[Name, Value] as const])));
   }
 
-  /** Account and identity of the credentials. */
   async callerIdentity(region: string, signal: AbortSignal | undefined): Promise<{ readonly account: string; readonly arn: string }> {
     const { Account = '?', Arn = '?' } = await this.#sts(region).send(new GetCallerIdentityCommand({}), signalOption(signal));
     return { account: Account, arn: Arn };
   }
 
-  /** A quota of the account in a region; undefined when AWS does not report it. */
+  /** Undefined when AWS does not report the quota. */
   async quota(region: string, QuotaCode: string, signal: AbortSignal | undefined): Promise<number | undefined> {
     return (await this.#quotas(region).send(new GetServiceQuotaCommand({ ServiceCode: 'ec2', QuotaCode }), signalOption(signal))).Quota
       ?.Value;
   }
 
-  /** The credentials themselves, for a remote controller without credentials of its own. */
+  /** For a remote controller without credentials of its own. */
   async credentials(region: string): Promise<AwsKeys> {
     const { accessKeyId, secretAccessKey, sessionToken, expiration } = await this.#sts(region).config.credentials();
     return { accessKeyId, secretAccessKey, sessionToken, expiresAt: expiration?.getTime() };
@@ -223,7 +220,7 @@ export class AwsClients {
   }
 }
 
-/** Wraps a client: each attempt of a request is sent only if the fence permits it. */
+/** Each attempt of a request is sent only if the fence permits it. */
 function fencedClient<C extends FencedStack>(client: C, fence: Fence): C {
   const check =
     <Args, Output>(next: (args: Args) => Promise<Output>) =>
@@ -235,7 +232,6 @@ function fencedClient<C extends FencedStack>(client: C, fence: Fence): C {
   return client;
 }
 
-/** The part of an SDK client that can intercept each attempt. */
 interface FencedStack {
   readonly middlewareStack: {
     add(
@@ -245,7 +241,6 @@ interface FencedStack {
   };
 }
 
-/** Creates one client per region, on first use. */
 function madeOnce<C>(make: (region: string) => C): (region: string) => C {
   const made = new Map<string, C>();
   return (region) => {
@@ -263,7 +258,6 @@ const page = (NextToken: string | undefined): { MaxResults: number; NextToken?: 
 const signalOption = (abortSignal: AbortSignal | undefined): { abortSignal?: AbortSignal } =>
   abortSignal === undefined ? {} : { abortSignal };
 
-/** Requests all pages. */
 async function allPages<P extends { NextToken?: string | undefined }, T>(
   ask: (token: string | undefined) => Promise<P>,
   itemsOf: (reply: P) => T[] | undefined,

@@ -6,37 +6,26 @@ import { hasErrno } from '../../shared/errors.ts';
 import type { ControllerTarget, PortableCredentials } from '../provider.ts';
 import type { AwsKeys } from './client.ts';
 
-/**
- * Whether the SDK can find any credentials. If not, the SDK need not be loaded. The check also avoids the wait for the
- * metadata service, which exists only on AWS machines.
- */
+/** If false, the SDK need not be loaded, nor wait for the metadata service, which exists only on AWS machines. */
 export function mayHaveCredentials(profile: string | undefined): boolean {
   if (profile !== undefined || sources.some((name) => envVar(name) !== undefined)) return true;
   return credentialFiles().some((file) => existsSync(file)) || (envVar('AWS_EC2_METADATA_DISABLED') !== 'true' && isOnAws());
 }
 
-/**
- * Source of the credentials in the SDK's default chain: a named profile, else the environment, else any other source.
- */
+/** The source in the SDK's default chain. */
 export type CredentialSource =
   | { readonly kind: 'profile'; readonly name: string }
   | { readonly kind: 'environment' }
   | { readonly kind: 'default' };
 
-/**
- * The SDK's choice when the configuration names `profile` or none. A profile in the environment takes precedence over
- * keys there.
- */
+/** The SDK's choice for the configuration's `profile`. A profile in the environment precedes keys there. */
 export function credentialSource(profile: string | undefined): CredentialSource {
   const name = profile ?? envVar('AWS_PROFILE');
   if (name !== undefined) return { kind: 'profile', name };
   return { kind: envVar('AWS_ACCESS_KEY_ID') === undefined ? 'default' : 'environment' };
 }
 
-/**
- * Changes when a user changes a credentials file. It is needed because the SDK caches the files for the lifetime of the
- * process.
- */
+/** Changes when a user changes a credentials file. The SDK caches these files for the lifetime of the process. */
 export function credentialFilesStamp(): string {
   return credentialFiles()
     .map((file) => `${file}=${statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? ''}`)
@@ -57,9 +46,7 @@ const sources = [
   'AWS_CONTAINER_CREDENTIALS_FULL_URI',
 ];
 
-/**
- * Files that identify an EC2 machine: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/identify_ec2_instances.html
- */
+/** Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/identify_ec2_instances.html */
 const marks: readonly (readonly [path: string, beginsWith: string])[] = [
   ['/sys/devices/virtual/dmi/id/sys_vendor', 'Amazon EC2'],
   ['/sys/hypervisor/uuid', 'ec2'],
@@ -78,10 +65,7 @@ function isOnAws(): boolean {
 
 const path = 'aws/credentials';
 
-/**
- * Variables that replace Amazon's endpoints. A remote controller needs them too, because it must find the same
- * resources.
- */
+/** These replace Amazon's endpoints. A remote controller needs them too, to find the same resources. */
 const endpointNames = [
   'AWS_ENDPOINT_URL',
   'AWS_ENDPOINT_URL_EC2',
@@ -91,7 +75,7 @@ const endpointNames = [
   'AWS_ENDPOINT_URL_STS',
 ];
 
-/** A credentials file of the SDK for a controller outside AWS. It contains the keys of one profile only. */
+/** A credentials file for a controller outside AWS, with the keys of one profile. */
 export function portableCredentials(keys: AwsKeys, profile: string | undefined, target: ControllerTarget): PortableCredentials {
   const name = profile ?? 'default';
   const lines = [

@@ -20,13 +20,10 @@ import { Launcher } from './launch.ts';
 import { QuotaLines } from './quotas.ts';
 import { releaseRegion } from './release.ts';
 
-/** Default time that a check waits for quotas, ms. */
+/** Default wait of a check for quotas, ms. */
 const quotasMs = 2_000;
 
-/**
- * AWS's service that returns the caller's address:
- * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/changing-security-group.html
- */
+/** Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/changing-security-group.html */
 const addressService: AddressService = {
   title: 'AWS',
   url: 'https://checkip.amazonaws.com',
@@ -34,10 +31,7 @@ const addressService: AddressService = {
   endpoint: () => envVar('AWS_ENDPOINT_URL_EC2') ?? envVar('AWS_ENDPOINT_URL'),
 };
 
-/**
- * Amazon Web Services. A machine is an EC2 instance. docs/clouds/aws.md lists the other resources and the required
- * rights.
- */
+/** Machines are EC2 instances. docs/clouds/aws.md lists the other resources and the required rights. */
 export class AwsDriver implements VmDriver<ImageChoice> {
   readonly name = 'aws';
   readonly title = 'AWS';
@@ -55,7 +49,7 @@ export class AwsDriver implements VmDriver<ImageChoice> {
   readonly power: VmPower;
   readonly #clock: Clock;
   readonly #account: AwsAccount;
-  /** The owners for which a role is created. */
+  /** Owners with a role. */
   readonly #roles: NamedIntents;
   readonly #launcher: Launcher;
   readonly #quotas: QuotaLines;
@@ -121,7 +115,7 @@ export class AwsDriver implements VmDriver<ImageChoice> {
   }
 
   async credentials(target: ControllerTarget): Promise<PortableCredentials | undefined> {
-    // A controller on AWS uses its instance role.
+    // On AWS, a controller uses its instance role.
     if (target.provider === this.name) return undefined;
     const config = await this.#account.config();
     const clients = await this.#account.clients(config);
@@ -141,7 +135,7 @@ export class AwsDriver implements VmDriver<ImageChoice> {
     }
   }
 
-  /** The instance profile of a controller: with its role the controller launches replicas without keys. */
+  /** With this profile's role, a controller launches replicas without keys. */
   async #instanceProfile(
     { spec, owner, offer, identity, signal }: VmLaunchOrder<ImageChoice>,
     clients: AwsClients,
@@ -156,10 +150,9 @@ export class AwsDriver implements VmDriver<ImageChoice> {
   }
 }
 
-/** Region for calls to global services when the configuration names none. */
+/** For calls to global services when the configuration names no region. */
 const mainRegion = 'us-east-1';
 
-/** The account that the configuration names. */
 class AwsAccount {
   readonly #context: Pick<ProviderContext, 'config' | 'fence'>;
   #clients: { readonly by: string; readonly loading: Promise<AwsClients> } | undefined;
@@ -168,15 +161,11 @@ class AwsAccount {
     this.#context = context;
   }
 
-  /** Reads the current configuration. */
   async config(): Promise<AwsConfig> {
     return (await this.#context.config()).aws;
   }
 
-  /**
-   * The SDK is large, so it is loaded with the first request to AWS. Clients are replaced when credentials change, so
-   * that a renewed login takes effect at once.
-   */
+  /** Loads the large SDK with the first request. Replaces clients when credentials change, such as a renewed login. */
   clients({ profile }: Pick<AwsConfig, 'profile'>): Promise<AwsClients> {
     const by = JSON.stringify([profile, credentialFilesStamp()]);
     if (this.#clients?.by === by) return this.#clients.loading;
@@ -185,7 +174,6 @@ class AwsAccount {
     return loading;
   }
 
-  /** The EC2 client of a region. */
   async ec2(region: string, signal: AbortSignal | undefined): Promise<Ec2> {
     return (await this.clients(await this.config())).ec2(region, signal);
   }

@@ -1,7 +1,7 @@
 import type { RefusalKind, RefusalScope } from '../../domain/placement.ts';
 import type { ErrorMeaning } from '../vm/errors.ts';
 
-/** `offer`: the machine type in the requested zone, or in its region when no zone was requested. */
+/** `offer`: the machine type in the requested zone, else in its region. */
 const refusal = (
   kind: RefusalKind,
   about: RefusalScope | 'offer',
@@ -11,8 +11,8 @@ const failure = (kind: 'credentials' | 'failed', codes: readonly string[]): read
   codes.map((code) => [code, { kind }]);
 
 /**
- * Error codes of EC2, and of related services where they share a code. Source:
- * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html and each service's "common errors".
+ * Codes of EC2 and related services. Source: "common errors" of each service, and
+ * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
  */
 const meanings: ReadonlyMap<string, ErrorMeaning> = new Map<string, ErrorMeaning>([
   ...refusal('capacity', 'offer', [
@@ -28,7 +28,7 @@ const meanings: ReadonlyMap<string, ErrorMeaning> = new Map<string, ErrorMeaning
   ]),
   ...refusal('capacity', 'whole-region', ['InsufficientAddressCapacity']),
   ...refusal('price', 'offer', ['SpotMaxPriceTooLow']),
-  // Machine quotas are counted per family; quotas of other resources per region.
+  // AWS counts machine quotas per family, and other quotas per region.
   ...refusal('quota', 'region', ['InstanceLimitExceeded', 'VcpuLimitExceeded', 'MaxSpotInstanceCountExceeded', 'HostLimitExceeded']),
   ...refusal('quota', 'whole-region', [
     'VolumeLimitExceeded',
@@ -76,7 +76,7 @@ const meanings: ReadonlyMap<string, ErrorMeaning> = new Map<string, ErrorMeaning
     'VPCResourceNotSpecified',
     'MissingInput',
   ]),
-  // In a region that the account has not enabled, AWS answers AuthFailure even to valid credentials.
+  // AWS answers AuthFailure even to valid credentials in a region that the account has not enabled.
   ['AuthFailure', { kind: 'permission', about: 'whole-region', isCredentialsError: true }],
   ...refusal('permission', 'whole-region', [
     'UnauthorizedOperation',
@@ -135,10 +135,7 @@ const meanings: ReadonlyMap<string, ErrorMeaning> = new Map<string, ErrorMeaning
   ]),
 ]);
 
-/**
- * The meaning of a code. An unknown code with status 400 to 499 refuses this one offer. Any other unknown code is a
- * failure that the caller retries. A new code must neither stop the search nor cause endless retries.
- */
+/** An unknown code must neither stop the search nor cause endless retries: with status 4xx it refuses this offer. */
 export function meaningOf(code: string, httpStatus: number | undefined): ErrorMeaning {
   const known = meanings.get(code);
   if (known !== undefined) return known;

@@ -2,7 +2,7 @@ import { isObject } from '../../shared/json.ts';
 import { CloudErrors, type ReportedError } from '../vm/errors.ts';
 import { meaningOf } from './error-table.ts';
 
-/** AWS's error code, such as `VcpuLimitExceeded`; undefined for other errors. */
+/** AWS's code, such as `VcpuLimitExceeded`; undefined for other errors. */
 export function awsCode(error: unknown): string | undefined {
   return error instanceof Error && isObject(Object.getOwnPropertyDescriptor(error, '$metadata')?.value) ? error.name : undefined;
 }
@@ -18,7 +18,7 @@ export function awsCodes(...codes: readonly string[]): (error: unknown) => boole
   return (error) => hasAwsCode(error, ...codes);
 }
 
-/** Treats every error of an AWS call as AWS's. A connection error has a Node code and no `$metadata`. */
+/** Every error of an AWS call counts as AWS's. A connection error has a Node code and no `$metadata`. */
 function read(error: Error): ReportedError {
   const metadata: unknown = Object.getOwnPropertyDescriptor(error, '$metadata')?.value;
   const status = isObject(metadata) && typeof metadata['httpStatusCode'] === 'number' ? metadata['httpStatusCode'] : undefined;

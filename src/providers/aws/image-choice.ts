@@ -1,33 +1,30 @@
 import type { Resources } from '../../domain/task.ts';
 import type { Offer } from '../provider.ts';
 
-/** Where to look up a machine's image. */
+/** Where to look up an image. */
 export type ImageChoice =
   | { readonly kind: 'given'; readonly id: string }
   | {
       readonly kind: 'usual';
       readonly architecture: Architecture;
-      /** Public SSM parameters with the id of the newest image, best first. */
+      /** Public SSM parameters with the newest image's id, best first. */
       readonly parameters: readonly string[];
-      /** For regions without these parameters: publishers and name patterns of the images, best first. */
+      /** For regions without these parameters; best first. */
       readonly searches: readonly ImageSearch[];
     };
 
-/** Images by publisher and name, with the wildcards of `DescribeImages`. */
+/** Wildcards as in `DescribeImages`. */
 interface ImageSearch {
   readonly owner: string;
   readonly name: string;
 }
 
-/**
- * Canonical's account, which publishes Ubuntu. Source:
- * https://documentation.ubuntu.com/aws/aws-how-to/instances/find-ubuntu-images/
- */
+/** Canonical's account. Source: https://documentation.ubuntu.com/aws/aws-how-to/instances/find-ubuntu-images/ */
 const canonical = '099720109477';
 
 /**
- * Ubuntu LTS; with GPUs, AWS's Deep Learning Base image with NVIDIA's driver on Ubuntu. Source of the parameters: the
- * page above, and https://docs.aws.amazon.com/dlami/latest/devguide/find-dlami-id.html
+ * Ubuntu LTS; with GPUs, AWS's Deep Learning Base image, which has NVIDIA's driver. Source of the parameters: the page
+ * above, and https://docs.aws.amazon.com/dlami/latest/devguide/find-dlami-id.html
  */
 function usualImage(architecture: Architecture, hasGpu: boolean): ImageChoice {
   const cpu = architecture === 'arm64' ? 'arm64' : 'amd64';
@@ -60,7 +57,7 @@ function usualImage(architecture: Architecture, hasGpu: boolean): ImageChoice {
   };
 }
 
-/** The image for an offer, or why there is none, as a clause that follows the machine's name. */
+/** The image for an offer, or why there is none: a clause that follows the machine's name. */
 export function chooseImage(
   imageId: Resources['imageId'],
   offer: Pick<Offer, 'region' | 'instanceType' | 'accelerator'>,
@@ -75,7 +72,7 @@ export function chooseImage(
   return problem ?? { kind: 'given', id };
 }
 
-/** Why a text cannot be an AWS image, as a clause; undefined when it can. */
+/** A clause; undefined: it can be an image. */
 function imageProblem(id: string): string | undefined {
   if (id.startsWith('docker:')) return `image_id is the container '${id}', and programs run on machines of AWS without containers`;
   if (!/^ami-[0-9a-z]+$/.test(id)) return `image_id is '${id}', and images of AWS are called ami-...`;
@@ -88,14 +85,13 @@ export interface Image {
   readonly rootDevice: string;
   /** Minimum size of the root disk, GB. */
   readonly sizeGb: number;
-  /** The login user. */
   readonly user: string;
 }
 
-/** The user of the default images. */
+/** Login user of the default images. */
 export const usualUser = 'ubuntu';
 
-/** Users whose `authorized_keys` get the key, by the start or a part of the image's name. The first match applies. */
+/** By a part of the image's name. The first match applies. */
 const users: readonly (readonly [RegExp, string])[] = [
   [/ubuntu/i, 'ubuntu'],
   [/amzn|al2023|amazon[- ]linux|\brhel|red ?hat|suse/i, 'ec2-user'],
@@ -107,7 +103,7 @@ const users: readonly (readonly [RegExp, string])[] = [
   [/bitnami/i, 'bitnami'],
 ];
 
-/** The login user for an image's name and description. Default `ubuntu`: most images derive from Ubuntu's. */
+/** The login user, by an image's name and description. Most images derive from Ubuntu's. */
 export function userOfImage(...texts: readonly (string | undefined)[]): string {
   for (const text of texts) {
     const found = text === undefined ? undefined : users.find(([name]) => name.test(text));
@@ -116,13 +112,12 @@ export function userOfImage(...texts: readonly (string | undefined)[]): string {
   return usualUser;
 }
 
-/** Processor architecture, by AWS's names. */
 type Architecture = 'x86_64' | 'arm64';
 
 /**
- * Derived from the type's name: a `g` after the generation's digit marks AWS's own ARM processors. `a1` is older than
- * this rule, and the Grace machines (`p6e-gb200`) are newer. Source:
- * https://docs.aws.amazon.com/ec2/latest/instancetypes/instance-type-names.html
+ * By the type's name: a `g` after the generation's digit marks AWS's own ARM processors. `a1` is older than this rule,
+ * the Grace machines (`p6e-gb200`) are newer.
+ * Source: https://docs.aws.amazon.com/ec2/latest/instancetypes/instance-type-names.html
  */
 export function architectureOf(instanceType: string): Architecture {
   const [family = ''] = instanceType.split('.');
@@ -131,13 +126,13 @@ export function architectureOf(instanceType: string): Architecture {
 }
 
 /**
- * Families for whose accelerators the default GPU image has no driver: NVIDIA before Turing, AMD, and AWS's and other
- * vendors' own chips. They need an `image_id`. Source: the "supported EC2 instances" of the Deep Learning Base OSS
- * Nvidia Driver GPU AMI's release notes.
+ * Families whose accelerators need an `image_id`, because the default GPU image has no driver: NVIDIA before Turing,
+ * AMD, and chips of AWS and others. Source: "supported EC2 instances" in the release notes of the Deep Learning Base
+ * OSS Nvidia Driver GPU AMI.
  */
 const withoutUsualDriver = /^(?:p2|p3|p3dn|g2|g3|g3s|g4ad|dl1|dl2q|vt1|f1|f2|inf\d\w*|trn\d\w*)\./;
 
-/** Whether the default images support a machine type. */
+/** Whether the default images support a type. */
 export function hasUsualImage(instanceType: string): boolean {
   return !withoutUsualDriver.test(instanceType);
 }

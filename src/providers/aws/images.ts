@@ -4,7 +4,6 @@ import type { AwsClients, AwsImage, Ec2 } from './client.ts';
 import { awsCode } from './errors.ts';
 import { type Image, type ImageChoice, architectureOf, userOfImage, usualUser } from './image-choice.ts';
 
-/** Input of an image lookup. */
 interface ImageLookup {
   readonly clients: Pick<AwsClients, 'parameters'>;
   readonly ec2: Ec2;
@@ -12,7 +11,7 @@ interface ImageLookup {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Finds an image and its properties. Throws a refusal when the region has no suitable one. */
+/** Throws a refusal when the region has no suitable image. */
 export async function findImage(choice: ImageChoice, lookup: ImageLookup): Promise<Image> {
   const { offer } = lookup;
   const image = choice.kind === 'given' ? await describe(lookup.ec2, choice.id) : await usual(choice, lookup);
@@ -60,7 +59,7 @@ async function usual(choice: ImageChoice & { kind: 'usual' }, { clients, ec2, of
   return undefined;
 }
 
-/** Image ids from public parameters, in the order of the names; none in a region without such parameters. */
+/** Empty in a region without such parameters. */
 async function published(
   clients: Pick<AwsClients, 'parameters'>,
   region: string,
@@ -76,7 +75,7 @@ async function published(
   }
 }
 
-/** Error codes of services without this action or these parameters. */
+/** Services without this action or these parameters answer with these codes. */
 const noParameters: ReadonlySet<string> = new Set(['UnknownOperationException', 'InvalidAction', 'NotImplemented', 'ParameterNotFound']);
 
 function refusal(offer: Offer, why: string): ProviderRefusal {

@@ -6,15 +6,11 @@ import { tagList } from './tags.ts';
 
 const policyName = 'svc';
 
-/** The name of an owner's role and of its instance profile. */
 function controllerRoleName(owner: string): string {
   return `${rolePrefix}${fingerprint(owner)}`;
 }
 
-/**
- * Creates the role with which a controller launches replicas without keys of its own. Safe to repeat after a crash at
- * any step.
- */
+/** A controller with this role launches replicas without keys. Safe to repeat after a crash at any step. */
 export async function ensureControllerRole(iam: Iam, home: string, owner: string): Promise<string> {
   const name = controllerRoleName(owner);
   const Tags = tagList(sharedTags(home, owner));
@@ -22,12 +18,12 @@ export async function ensureControllerRole(iam: Iam, home: string, owner: string
   await unless('EntityAlreadyExists', () => iam.createRole({ RoleName: name, AssumeRolePolicyDocument, Tags }));
   await iam.putRolePolicy(name, policyName, JSON.stringify(controllerPolicy));
   await unless('EntityAlreadyExists', () => iam.createInstanceProfile(name, Tags));
-  // An instance profile holds one role. Adding a role again fails, even if it is the same role.
+  // An instance profile holds one role. Adding the same role again fails too.
   await unless('LimitExceeded', () => iam.addRoleToInstanceProfile(name, name));
   return name;
 }
 
-/** Removes what `ensureControllerRole` created and still exists, in the only order that IAM allows. */
+/** IAM allows only this order. */
 export async function removeControllerRole(iam: Iam, owner: string): Promise<void> {
   const name = controllerRoleName(owner);
   await unless('NoSuchEntity', () => iam.removeRoleFromInstanceProfile(name, name));
@@ -40,12 +36,11 @@ async function unless(code: string, call: () => Promise<unknown>): Promise<void>
   try {
     await call();
   } catch (error) {
-    // For some IAM errors, the SDK's name ends with "Exception" and the service's code does not.
+    // The SDK's names of some IAM errors end with "Exception"; the service's codes do not.
     if (!hasAwsCode(error, code, `${code}Exception`)) throw error;
   }
 }
 
-/** One statement of a policy. */
 interface PolicyStatement {
   readonly Sid: string;
   readonly Effect: 'Allow';
@@ -54,7 +49,6 @@ interface PolicyStatement {
   readonly Condition?: Readonly<Record<string, Readonly<Record<string, string | readonly string[]>>>>;
 }
 
-/** An IAM policy. */
 interface Policy {
   readonly Version: '2012-10-17';
   readonly Statement: readonly PolicyStatement[];
@@ -62,10 +56,7 @@ interface Policy {
 
 const ourOwn = { Null: { [`aws:ResourceTag/${ownTags.home}`]: 'false' } };
 
-/**
- * Rights for replicas. EC2 has no finer rights for reading. Rights to change or remove apply only to resources that
- * `svc` created.
- */
+/** EC2 has no finer rights for reading. The rights to change and remove apply only to svc's resources. */
 const replicaStatements: readonly PolicyStatement[] = [
   {
     Sid: 'Look',
@@ -91,7 +82,7 @@ const replicaStatements: readonly PolicyStatement[] = [
   {
     Sid: 'Make',
     Effect: 'Allow',
-    // AWS requires CreateTags for requests that tag what they create; CreateTags on its own stays denied.
+    // AWS requires CreateTags for requests that tag what they create. On its own it stays denied.
     Action: ['ec2:RunInstances', 'ec2:CreateSecurityGroup', 'ec2:ImportKeyPair'],
     Resource: '*',
   },
@@ -126,7 +117,6 @@ const replicaStatements: readonly PolicyStatement[] = [
   },
 ];
 
-/** Rights for the buckets of a service's files. */
 const bucketStatements: readonly PolicyStatement[] = [
   {
     Sid: 'BucketsForFiles',
@@ -152,16 +142,13 @@ const bucketStatements: readonly PolicyStatement[] = [
 /** Rights of a controller on AWS, granted by its instance role. */
 export const controllerPolicy: Policy = { Version: '2012-10-17', Statement: [...replicaStatements, ...bucketStatements] };
 
-/** The trust policy: which service may assume the role. */
 const controllerTrust = {
   Version: '2012-10-17',
   Statement: [{ Effect: 'Allow', Principal: { Service: 'ec2.amazonaws.com' }, Action: 'sts:AssumeRole' }],
 } as const;
 
-/** Name prefix of the roles and profiles for controllers. */
 const rolePrefix = 'svc-controller-';
 
-/** Additional rights to create a role for a controller on AWS. */
 const roleStatements: readonly PolicyStatement[] = [
   {
     Sid: 'RoleOfTheController',
@@ -183,8 +170,8 @@ const roleStatements: readonly PolicyStatement[] = [
   },
 ];
 
-/** All rights of a user who also lets svc create roles: the policy in docs/clouds/aws.md. */
+/** The policy in docs/clouds/aws.md: all rights of a user who also lets svc create roles. */
 export const userPolicy: Policy = { Version: '2012-10-17', Statement: [...controllerPolicy.Statement, ...roleStatements] };
 
-/** Rights that AWS checks although svc sends no request of that name. */
+/** AWS checks these rights although svc sends no such request. */
 export const impliedActions: readonly string[] = ['iam:CreateServiceLinkedRole'];

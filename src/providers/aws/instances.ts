@@ -8,7 +8,7 @@ import { isObject, parseJson } from '../../shared/json.ts';
 /** Maximum number of values in a filter. */
 const idsAtOnce = 200;
 
-/** The instances of a region that match a query. Notices need another call, so only queries by id return them. */
+/** Only queries by id return notices, because notices need another call. */
 export async function listInstances(ec2: Ec2, region: string, query: VmQuery): Promise<readonly VmMachine[]> {
   if ('tags' in query) {
     const found = await ec2.instances([...tagFilters(query.tags), ...(query.isLiving ? [livingStates] : [])]);
@@ -58,22 +58,18 @@ function inChunks(ids: readonly string[]): string[][] {
   return Array.from({ length: Math.ceil(ids.length / idsAtOnce) }, (_, index) => ids.slice(index * idsAtOnce, (index + 1) * idsAtOnce));
 }
 
-/** A machine's own metadata: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/rebalance-recommendations.html */
+/** A machine's metadata: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/rebalance-recommendations.html */
 const metadata = 'http://169.254.169.254';
 
-/**
- * The metadata service needs a token, because machines are launched with that setting. Without a recommendation it
- * answers 404, and the script prints nothing.
- */
+/** The metadata service requires a token. Without a recommendation it answers 404, and the script prints nothing. */
 const script = `
 token=$(curl -s -f -m 3 -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' "$1/latest/api/token") || exit 0
 curl -s -f -m 3 -H "X-aws-ec2-metadata-token: $token" "$1/latest/meta-data/events/recommendations/rebalance"
 exit 0`;
 
 /**
- * AWS recommends to rebalance spot machines that it may reclaim, and notifies only the machines. A recommendation
- * usually comes long before the interruption notice of two minutes, so a poll every half minute suffices. Tests replace
- * `base`.
+ * AWS sends rebalance recommendations only to the machines, usually long before the interruption notice of two minutes:
+ * a poll every half minute suffices. Tests replace `base`.
  */
 export function rebalanceProbe(base: string = metadata): NoticeProbe {
   return { script, args: [base], everyMs: 30_000, parse: parseRecommendation };

@@ -4,7 +4,7 @@ import { sharedTags } from '../vm/tags.ts';
 import { hasAwsCode } from './errors.ts';
 import { livingStates, ofHome, tagList } from './tags.ts';
 
-/** The key pair's name in a region. It is derived from the key: equal names mean equal keys. */
+/** Derived from the key: equal names mean equal keys. */
 export function keyPairName(identity: Pick<HomeIdentity, 'id'>): string {
   return `svc-${identity.id}`;
 }
@@ -22,7 +22,7 @@ export async function ensureKeyPair(ec2: Ec2, identity: HomeIdentity): Promise<v
   }
 }
 
-/** Removes the home's key from a region where the home has no machine. The next launch imports it again. */
+/** Only if the home has no machine in the region. The next launch imports the key again. */
 export async function removeUnusedKeyPair(ec2: Ec2, identity: Pick<HomeIdentity, 'id'>): Promise<void> {
   const left = await ec2.instances([...ofHome(identity.id, undefined), livingStates]);
   if (left.length > 0) return;

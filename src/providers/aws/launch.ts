@@ -20,24 +20,22 @@ import { ensureGroup } from './security-group.ts';
 import { clientToken, readTagList, tagList } from './tags.ts';
 import type { DiskKind } from '../../catalog/disk-prices.ts';
 
-/** A machine to be launched, with the inputs that only AWS needs. */
 interface AwsLaunchOrder extends VmLaunchOrder<ImageChoice> {
   readonly clients: AwsClients;
   readonly config: AwsConfig;
   readonly instanceProfile: string | undefined;
 }
 
-/** A launch, and the tokens of earlier launches of its key whose machines are gone. */
+/** `spent`: tokens of the key's earlier launches, whose machines are gone. */
 interface AskedLaunch {
   readonly order: AwsLaunchOrder;
   readonly spent: ReadonlySet<string>;
 }
 
-/** Images change every few weeks. During this time, ms, a group of launches uses the same one. */
+/** ms. Images change every few weeks. */
 const imageRememberedMs = 600_000;
 const networkRememberedMs = 60_000;
 
-/** Maximum number of machines of one key that may have ended in one location. */
 const maxGenerations = 20;
 
 /** Launches instances. Caches what launches share. */
@@ -46,7 +44,7 @@ export class Launcher {
   readonly #ownAddress: OwnAddress;
   readonly #images: Remembered<Image>;
   readonly #networks: Remembered<Network>;
-  /** Subnet of a key's request that got no answer. The request is repeated there before another subnet is tried. */
+  /** Subnet of a key's unanswered request. The request is repeated there before another subnet is tried. */
   readonly #doubtful = new Map<string, string>();
 
   constructor(clock: Clock, ownAddress: OwnAddress) {
@@ -56,7 +54,6 @@ export class Launcher {
     this.#networks = new Remembered(clock, networkRememberedMs);
   }
 
-  /** Throws AWS's errors and refusals. */
   async launch(order: AwsLaunchOrder): Promise<Launched> {
     const ec2 = order.clients.ec2(order.offer.region, order.signal);
     try {
@@ -65,7 +62,7 @@ export class Launcher {
       if (network.subnets === undefined) return await this.#ask(ec2, asked, { ...parts, subnetId: undefined });
       return await this.#askSubnets(ec2, asked, network, parts);
     } catch (error) {
-      // Images and networks may have changed: a cached entry must not prolong a refusal.
+      // A cached image or network may be outdated, and must not prolong a refusal.
       if (hasAwsCode(error, 'InvalidAMIID.NotFound', 'InvalidAMIID.Unavailable')) this.#images.clear();
       if (hasAwsCode(error, 'InvalidSubnetID.NotFound', 'InvalidVpcID.NotFound')) this.#networks.clear();
       throw error;
@@ -101,7 +98,7 @@ export class Launcher {
     return { network, parts };
   }
 
-  /** A subnet belongs to one zone. Where AWS does not choose the zone, svc tries one after another. */
+  /** A subnet belongs to one zone. Where AWS does not choose the zone, svc tries one subnet after another. */
   async #askSubnets(
     ec2: Ec2,
     asked: AskedLaunch,
@@ -135,10 +132,7 @@ export class Launcher {
     throw refused;
   }
 
-  /**
-   * Sends one request with the first token whose machine is not known to be gone. A new machine that is already gone
-   * counts as a refusal.
-   */
+  /** Uses the first token whose machine may still live. A new machine that is already gone counts as a refusal. */
   async #ask(ec2: Ec2, { order, spent }: AskedLaunch, parts: Omit<LaunchParts, 'clientToken'>): Promise<Launched> {
     const { offer, key, signal } = order;
     const request = [offer.region, offer.zone ?? '', offer.instanceType, offer.spot ? 'spot' : 'on-demand', parts.subnetId ?? ''];
@@ -151,8 +145,7 @@ export class Launcher {
       } catch (error) {
         if (hasAwsCode(error, 'IdempotentInstanceTerminated')) continue;
         if (!hasAwsCode(error, 'IdempotentParameterMismatch')) throw error;
-        // The token was used with another request, for example with an older image. That request counts; its machine
-        // may not be visible at once.
+        // The token was used before, for example with an older image. Its machine may not be visible at once.
         const existing = await untilFound(this.#patience(signal), () => findByToken(ec2, input.ClientToken ?? ''));
         if (existing === undefined) throw unseen(offer);
         if (statusOf(existing).state !== 'gone') return launched(existing);
@@ -167,8 +160,7 @@ export class Launcher {
     { identity, signal }: Pick<AwsLaunchOrder, 'identity' | 'signal'>,
   ): Promise<Instance | undefined> {
     const patience = this.#patience(signal);
-    // New resources are not yet known everywhere in the region. Another process may also have just removed the key
-    // pair.
+    // New resources are not yet known everywhere in the region. Another process may have just removed the key pair.
     return whileNotYet(patience, awsCodes('InvalidGroup.NotFound', 'InvalidKeyPair.NotFound', unknownProfile), async () => {
       try {
         return await whileUnanswered(
@@ -207,7 +199,7 @@ function launched({ InstanceId, Tags }: Instance): Launched {
   return { instanceId: InstanceId, user: readTagList(Tags)[ownTags.user] ?? usualUser };
 }
 
-/** The parts of a launch request. */
+/** Parts of a launch request. */
 export interface LaunchParts {
   readonly offer: Offer;
   readonly spec: MachineSpec;
@@ -216,16 +208,15 @@ export interface LaunchParts {
   readonly disk: RootDisk;
   readonly keyName: string;
   readonly groupId: string;
-  /** undefined: AWS chooses one of the default VPC, in the offer's zone if it names one. */
+  /** Undefined: AWS chooses one of the default VPC, in the offer's zone if it names one. */
   readonly subnetId: string | undefined;
-  /** Whether the machine gets a public IPv4 address. */
   readonly publicAddress: boolean;
   readonly userData: string;
   readonly instanceProfile: string | undefined;
   readonly clientToken: string;
 }
 
-/** The request. Equal parts must give equal requests: AWS compares requests with the same token. */
+/** Equal parts must give equal requests: AWS compares requests with the same token. */
 export function launchRequest(parts: LaunchParts): LaunchRequest {
   const { offer, spec, image } = parts;
   const tags = tagList({ Name: displayName(spec), ...parts.tags });
@@ -239,9 +230,9 @@ export function launchRequest(parts: LaunchParts): LaunchRequest {
     KeyName: parts.keyName,
     UserData: Buffer.from(parts.userData).toString('base64'),
     BlockDeviceMappings: [blockDevice(parts)],
-    // Programs on the machine need a token for the metadata service. Containers cannot reach it.
+    // The metadata service requires a token, and containers cannot reach it.
     MetadataOptions: { HttpTokens: 'required', HttpPutResponseHopLimit: 1, HttpEndpoint: 'enabled' },
-    // A replica that shuts itself down must not cost anything. A controller must be able to start again with its disk.
+    // A replica that shuts itself down must cost nothing. A controller must start again with its disk.
     InstanceInitiatedShutdownBehavior: spec.role === 'replica' ? 'terminate' : 'stop',
     TagSpecifications: kinds.map((ResourceType) => ({ ResourceType, Tags: tags })),
     ...placement(parts),
@@ -258,9 +249,8 @@ export function launchRequest(parts: LaunchParts): LaunchRequest {
 }
 
 /**
- * The public address is always set explicitly, because a subnet has its own default. The network interface then holds
- * the groups and the subnet: AWS refuses requests that name them beside an interface. Without a subnet AWS uses one of
- * the default VPC.
+ * A subnet has its own default for public addresses, so they are set explicitly, at a network interface. Groups and
+ * subnet belong there too: AWS refuses them beside an interface.
  * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceNetworkInterfaceSpecification.html
  */
 function placement({ offer, subnetId, groupId, publicAddress }: LaunchParts): Partial<LaunchRequest> {
@@ -283,26 +273,24 @@ function blockDevice({ image, disk }: LaunchParts): NonNullable<LaunchRequest['B
   };
 }
 
-/** A zone has a name, which differs between accounts, and an id such as `use1-az1`, which does not. */
+/** A zone's name differs between accounts; its id, such as `use1-az1`, does not. */
 function zoneOf(zone: string): NonNullable<LaunchRequest['Placement']> {
   return /-az\d+$/.test(zone) ? { AvailabilityZoneId: zone } : { AvailabilityZone: zone };
 }
 
-/** Parameters of a root disk in an EBS request. */
 interface RootDisk {
   readonly sizeGb: number;
   readonly type: 'standard' | 'gp3' | 'io2';
-  /** Operations per second; undefined where the type has no such parameter. */
+  /** Per second; undefined where the type has no such parameter. */
   readonly iops: number | undefined;
   /** MiB per second. */
   readonly throughput: number | undefined;
 }
 
 /**
- * The disk of a kind (`DiskPrices.kind`) with a size. It is never smaller than the image. Operations and throughput
- * stay within EBS's limits for the size. gp3: 3,000 operations to 500 per GB, and at most a quarter of that in MiB/s.
- * io2: 1,000 operations per GB. Source: https://docs.aws.amazon.com/ebs/latest/userguide/ebs-volume-types.html. Throws
- * a `ProviderRefusal` for an unknown kind.
+ * A disk within EBS's limits, not smaller than the image. gp3: 3,000 operations to 500 per GB, and at most a quarter of
+ * that in MiB/s. io2: 1,000 operations per GB. Throws a `ProviderRefusal` for an unknown kind.
+ * Source: https://docs.aws.amazon.com/ebs/latest/userguide/ebs-volume-types.html
  */
 export function rootDisk(requestedGb: number, kind: DiskKind | undefined, imageGb: number): RootDisk {
   const sizeGb = Math.max(Math.ceil(requestedGb), imageGb, 4);

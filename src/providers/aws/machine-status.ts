@@ -5,7 +5,7 @@ import { meaningOf } from './error-table.ts';
 
 type Ended = Pick<Instance, 'StateReason' | 'StateTransitionReason'>;
 
-/** The status of an instance. Source of the reasons: `StateReason` in the EC2 API reference. */
+/** The status of an instance. Source: `StateReason` in the EC2 API reference. */
 export function statusOf(instance: Pick<Instance, 'State'> & Ended): VmStatus {
   switch (instance.State?.Name) {
     case 'running':
@@ -24,7 +24,7 @@ export function statusOf(instance: Pick<Instance, 'State'> & Ended): VmStatus {
   }
 }
 
-/** `StateReason` codes of a preempted spot machine, or of one that AWS accepted and could not provide. */
+/** Codes of a preempted spot machine, or of a machine that AWS accepted and could not provide. */
 const preemptions: ReadonlySet<string> = new Set([
   'Server.SpotInstanceTermination',
   'Server.SpotInstanceShutdown',
@@ -40,8 +40,8 @@ const deletions: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Codes whose meaning differs from that of a request's error. `Client.InternalError` mostly means that EC2 may not use
- * the KMS key of an encrypted disk: https://repost.aws/knowledge-center/kms-iam-ec2-permission
+ * Codes with another meaning in a request's error. `Client.InternalError` mostly means that EC2 may not use the KMS key
+ * of an encrypted disk: https://repost.aws/knowledge-center/kms-iam-ec2-permission
  */
 const lateMeanings: ReadonlyMap<string, LateRefusal> = new Map([
   ['Client.InternalError', { kind: 'setup', scope: 'whole-region' }],
@@ -50,7 +50,7 @@ const lateMeanings: ReadonlyMap<string, LateRefusal> = new Map([
   ['Server.SpotInstanceShutdown', { kind: 'capacity', scope: 'zone' }],
 ]);
 
-/** Messages begin with their code. Sometimes the code is only in the message. */
+/** Sometimes the code is only in the message. */
 const leadingCode = /^(?:Client|Server)\.\w[\w.]*/;
 
 function goneStatus({ StateReason, StateTransitionReason = '' }: Ended): Extract<VmStatus, { state: 'gone' }> {
@@ -65,9 +65,7 @@ function goneStatus({ StateReason, StateTransitionReason = '' }: Ended): Extract
   return { state: 'gone', reason, ...(message !== undefined && { message, mayPass: true }), ...(refusal !== undefined && { refusal }) };
 }
 
-/**
- * The refusal that a code means for further launches, as for the same code of a request; undefined for unknown codes.
- */
+/** The meaning for further launches; undefined for unknown codes. */
 function lateRefusal(code: string): LateRefusal | undefined {
   const own = lateMeanings.get(code);
   if (own !== undefined || code === '') return own;
@@ -76,23 +74,20 @@ function lateRefusal(code: string): LateRefusal | undefined {
   return { kind: meaning.kind, scope: meaning.about === 'offer' ? 'zone' : meaning.about };
 }
 
-/** `CODE: MESSAGE`; AWS begins most of its messages with the code. */
+/** `CODE: MESSAGE`. AWS begins most of its messages with the code. */
 function wordsOf(code: string, message = ''): string | undefined {
   const said = message.trim();
   if (said === '' || said === code) return code === '' ? undefined : code;
   return said.startsWith(code) ? said : `${code}: ${said}`;
 }
 
-/**
- * Status codes of spot requests that announce the end. Source:
- * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-request-status.html
- */
+/** These codes announce the end: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-request-status.html */
 const announcements: ReadonlySet<string> = new Set(['marked-for-termination', 'marked-for-stop']);
 
 /** AWS reclaims a marked machine two minutes after it was marked, ms. */
 const graceMs = 120_000;
 
-/** The interruption notice in a spot request; undefined when there is none. */
+/** The interruption notice in a spot request. */
 export function noticeOf(request: Pick<SpotInstanceRequest, 'Status'>): MachineNotice | undefined {
   const code = request.Status?.Code;
   if (code === undefined || !announcements.has(code)) return undefined;

@@ -4,23 +4,18 @@ import type { Ec2, Filter, Subnet, Vpc } from './client.ts';
 /** The network for machines of a region. */
 export interface Network {
   readonly vpcId: string;
-  /** Its private address ranges. */
   readonly cidrs: readonly string[];
-  /** The subnets to choose from; undefined in the default VPC, where AWS makes the better choice. */
+  /** Undefined in the default VPC, where AWS makes the better choice. */
   readonly subnets: readonly NetworkSubnet[] | undefined;
 }
 
-/** A subnet, in one zone. */
 interface NetworkSubnet {
   readonly id: string;
   readonly zone: string;
   readonly zoneId: string | undefined;
 }
 
-/**
- * The VPC that the configuration names by id or `Name` tag, or the default one. If there is none, throws a refusal for
- * the whole region, so that another region is tried.
- */
+/** The requested VPC (id or `Name` tag), or the default one. Without it, throws a refusal for the whole region. */
 export async function findNetwork(ec2: Ec2, region: string, requested: string | undefined, isPublic: boolean): Promise<Network> {
   const vpcs = await ec2.vpcs([vpcFilter(requested)]);
   const [vpc] = vpcs;
@@ -38,10 +33,7 @@ export async function findNetwork(ec2: Ec2, region: string, requested: string | 
   return { ...network, subnets };
 }
 
-/**
- * Subnets to try in turn: one per zone, or only those in the requested zone. The start differs between machines, so
- * that they spread.
- */
+/** One subnet per zone, or those in the requested zone. `spread` differs between machines, so that they spread. */
 export function subnetsToTry(subnets: readonly NetworkSubnet[], zone: string | undefined, spread: number): readonly NetworkSubnet[] {
   const fitting = subnets.filter((subnet, index) =>
     zone === undefined
@@ -57,10 +49,7 @@ function vpcFilter(requested: string | undefined): Filter {
   return /^vpc-[0-9a-z]+$/.test(requested) ? { Name: 'vpc-id', Values: [requested] } : { Name: 'tag:Name', Values: [requested] };
 }
 
-/**
- * Subnets with free IPv4 addresses. If the default of some agrees with the desired kind of address, only those are
- * returned.
- */
+/** Subnets with free IPv4 addresses. Prefers those whose default agrees with `isPublic`. */
 function usable(subnets: readonly Subnet[], isPublic: boolean): readonly NetworkSubnet[] {
   const free = subnets.filter(
     // Machines are reached over IPv4.

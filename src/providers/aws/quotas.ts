@@ -2,7 +2,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { withLateness } from '../../shared/deadline.ts';
 import type { AwsClients } from './client.ts';
 
-/** Quotas of running vCPUs: https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html */
+/** Of running vCPUs: https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html */
 const quotas = [
   { name: 'standard', code: 'L-1216C47A' },
   { name: 'G', code: 'L-DB2E81BA' },
@@ -11,10 +11,10 @@ const quotas = [
   { name: 'P on spot', code: 'L-7212CCBC' },
 ] as const;
 
-/** A quota that arrived too late for its check is used for this time, ms. */
+/** A quota stays valid for later checks for this time, ms. */
 const rememberedMs = 600_000;
 
-/** Quotas are only displayed, so a check waits for them at most `waitMs`. A late answer serves the next check. */
+/** A check waits at most `waitMs` for quotas, because they are only displayed. A late answer serves the next check. */
 export class QuotaLines {
   readonly #clock: Clock;
   readonly #asked = new Map<string, { readonly at: number; readonly line: Promise<string | undefined> }>();
@@ -23,10 +23,7 @@ export class QuotaLines {
     this.#clock = clock;
   }
 
-  /**
-   * As `quotaLine`; reports "not known yet" after `waitMs`. `account` is part of the cache key. Throws only when
-   * cancelled.
-   */
+  /** Returns "not known yet" after `waitMs`. `account` is part of the cache key. Throws only when cancelled. */
   async find(
     clients: Pick<AwsClients, 'quota'>,
     { account, region, waitMs }: { readonly account: string; readonly region: string; readonly waitMs: number },
@@ -48,11 +45,7 @@ export class QuotaLines {
   }
 }
 
-/**
- * The account's limit of running vCPUs in a region, by family, such as `64 standard, 0 G, 0 P`. New accounts have none
- * for GPUs, and users often notice that late. undefined when the credentials may not read quotas: the line is only a
- * help.
- */
+/** `64 standard, 0 G, 0 P`. New accounts have 0 for GPUs. Undefined when the credentials may not read quotas. */
 async function quotaLine(clients: Pick<AwsClients, 'quota'>, region: string, signal: AbortSignal | undefined): Promise<string | undefined> {
   const answers = await Promise.allSettled(quotas.map(({ code }) => clients.quota(region, code, signal)));
   signal?.throwIfAborted();

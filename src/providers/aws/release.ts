@@ -5,9 +5,8 @@ import { removeGroups } from './security-group.ts';
 import { ofHome } from './tags.ts';
 
 /**
- * Removes an owner's resources in a region beside machines (undefined: any owner). Volumes of former machines come
- * first, because they may still use a group. The groups come next. The home's key follows when the home has no machine
- * there. Throws SVC_PLACE_FAILED while an ending machine still uses one of them.
+ * Removes an owner's resources (undefined: any owner's). Volumes come first, because they may use a group; the home's
+ * key last, if the home has no machine there. Throws SVC_PLACE_FAILED while an ending machine still uses a resource.
  */
 export async function releaseRegion(
   ec2: Ec2,

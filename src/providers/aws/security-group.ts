@@ -6,7 +6,6 @@ import type { Ec2, Filter, IpPermission, SecurityGroup } from './client.ts';
 import { awsCodes, hasAwsCode } from './errors.ts';
 import { tagList } from './tags.ts';
 
-/** The owner and the location of a group. */
 interface GroupOwner {
   readonly home: string;
   readonly owner: string;
@@ -14,8 +13,8 @@ interface GroupOwner {
 }
 
 /**
- * Returns the firewall group of an owner in a VPC with at least the desired openings, and creates it if needed.
- * Concurrent processes get the same group. Existing openings stay, because other machines of the owner may need them.
+ * The owner's firewall group in a VPC with at least these openings, created if needed. Concurrent processes get the
+ * same group. Existing openings stay, because other machines may need them.
  */
 export async function ensureGroup(ec2: Ec2, who: GroupOwner, openings: readonly Opening[], patience: Patience): Promise<string> {
   const found = (await findGroup(ec2, who)) ?? (await makeGroup(ec2, who, patience));
@@ -26,7 +25,7 @@ export async function ensureGroup(ec2: Ec2, who: GroupOwner, openings: readonly 
   return id;
 }
 
-/** Removes the groups that match the filters. Throws SVC_PLACE_FAILED while one is in use. */
+/** Throws SVC_PLACE_FAILED while a group is in use. */
 export async function removeGroups(ec2: Ec2, region: string, filters: Filter[]): Promise<void> {
   const groups = await ec2.securityGroups(filters);
   for (const { GroupId } of groups) {
@@ -63,8 +62,7 @@ async function makeGroup(ec2: Ec2, who: GroupOwner, patience: Patience): Promise
   } catch (error) {
     if (!hasAwsCode(error, 'InvalidGroup.Duplicate')) throw error;
   }
-  // Another process just created the group, or an earlier attempt did and its response was lost. It becomes visible
-  // soon.
+  // Another process just created the group, or an earlier attempt did, without a response. It becomes visible soon.
   const other = await untilFound(patience, () => findGroup(ec2, who));
   if (other === undefined)
     throw new SvcError('SVC_PLACE_FAILED', `AWS says that the security group ${groupName(who)} exists but does not show it.`);

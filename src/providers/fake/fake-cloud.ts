@@ -11,49 +11,44 @@ import {
 } from '../provider.ts';
 import { FakeMachine, type JobBehaviour } from './fake-machine.ts';
 
-/** Reply to a request for a machine. */
 interface FakeAnswer {
-  /** Delay of the reply, ms; infinity: never. At once when absent. */
+  /** Delay, ms; infinity: never. */
   readonly afterMs?: number;
   /** Thrown instead of creating a machine. */
   readonly refusal?: Error | undefined;
 }
 
-/** How the provider behaves. Tests may change all of it during use. */
+/** Tests may change all of it during use. */
 interface FakeConduct {
   /** Duration of each call, ms. */
   callMs: number;
-  /** From accepting to running, ms. */
+  /** Time from accepting to running, ms. */
   bootMs: number;
-  /** Maximum number of machines. */
   capacity: number;
-  /** Why the provider refuses new machines although it has capacity. */
+  /** Why it refuses new machines although it has capacity. */
   refuseWith: 'capacity' | 'quota' | undefined;
-  /** Reply per offer, for tests where offers behave differently. It applies in addition to the settings above. */
+  /** Applies in addition to the settings above. */
   answerTo: (offer: Offer) => FakeAnswer;
-  /** Called before and after each call takes effect. The caller gets the error that it throws. */
+  /** Called before and after a call takes effect. The caller gets the error that it throws. */
   onCall: (when: 'before' | 'after') => void;
-  /** Whether the provider pushes changes to watchers; otherwise callers find them by polling. */
   pushesChanges: boolean;
-  /** Share of the calls, from 0 to 1, that take effect but lose their reply. */
+  /** Share of the calls, 0 to 1, that take effect but lose their reply. */
   lostReplies: number;
-  /** Behaviour of jobs on each node of the machine with the given number, counting from 1. */
+  /** `machineNumber` counts from 1. */
   jobOf: (machineNumber: number, rank: number) => JobBehaviour;
-  /** Why a machine does not run in time; empty: it does. */
   bootOf: (machineNumber: number, offer: Offer) => FakeBoot;
 }
 
-/** How a machine boots. An empty object means that it runs in time. */
+/** An empty object: the machine runs in time. */
 interface FakeBoot {
-  /** Shown while it boots. */
   readonly message?: string;
-  /** It never runs, and an identical machine would not either. */
+  /** It never runs, and neither would an identical machine. */
   readonly hopeless?: string;
   /** The provider refuses it after it had accepted. */
   readonly refused?: LateRefusal & { readonly message: string };
 }
 
-/** The state of a provider in memory, shared by every `FakeProvider` that is opened on it. */
+/** The state of a provider in memory, shared by every `FakeProvider` on it. */
 export class FakeCloud {
   readonly clock: Clock;
   readonly random: Random;
@@ -70,9 +65,8 @@ export class FakeCloud {
     jobOf: () => ({}),
     bootOf: () => ({}),
   };
-  /** All machines ever created, including gone ones. Tests find duplicates and leftovers in it. */
+  /** Also gone ones: tests find duplicates and leftovers. */
   readonly machines = new Map<MachineId, FakeMachine>();
-  /** Callbacks for changes. */
   readonly watchers = new Set<() => void>();
   /** Owners for which `release` was called. */
   readonly releases: string[] = [];
@@ -83,7 +77,6 @@ export class FakeCloud {
     this.offers = offers;
   }
 
-  /** Machines that cost money now. */
   get living(): readonly FakeMachine[] {
     return [...this.machines.values()].filter((machine) => machine.goneReason === undefined);
   }
@@ -118,26 +111,23 @@ export class FakeCloud {
     return machine;
   }
 
-  /** Reclaims a machine, as providers do with spot machines. */
   preempt(id: MachineId, message?: string): void {
     this.machines.get(id)?.end('preempted', message);
   }
 
-  /** Announces that a machine will be reclaimed, or may be. */
   announce(id: MachineId, notice: MachineNotice): void {
     const machine = this.machines.get(id);
     if (machine !== undefined) machine.notice = notice;
     for (const notify of this.watchers) notify();
   }
 
-  /** The provider loses sight of a machine's state; undefined: it knows the state again. */
+  /** `silence` undefined: the provider knows the machine's state again. */
   silence(id: MachineId, silence: MachineSilence | undefined): void {
     const machine = this.machines.get(id);
     if (machine !== undefined) machine.silence = silence;
     for (const notify of this.watchers) notify();
   }
 
-  /** Whether a program answers at an address that a machine's remote returned. */
   isServing(host: string): boolean {
     return this.living.some((machine) => machine.host === host && machine.isServing());
   }

@@ -3,23 +3,20 @@ import type { MemoryKills } from '../../remote/remote.ts';
 import type { CancelTimer, Clock } from '../../shared/clock.ts';
 import type { LateRefusal, MachineId, MachineNotice, MachineSilence, MachineSpec, Offer } from '../provider.ts';
 
-/** Behaviour of a machine's jobs. Times are ms. */
+/** How a machine's jobs behave. Times are ms. */
 export interface JobBehaviour {
   readonly setupMs?: number;
-  /** 0 when absent. */
   readonly setupExitCode?: number;
   /** From the start of `run` until it ends by itself; absent: it does not end. */
   readonly runMs?: number;
   readonly exitCode?: number;
-  /** From the start of run until its program answers; at once when absent. */
+  /** From the start of `run` until its program answers. */
   readonly readyAfterMs?: number;
-  /** The kills of its processes that the machine's own memory limit reports. */
   readonly memoryKills?: MemoryKills;
-  /** From SIGTERM until its program ends by itself; at once when absent. */
+  /** From SIGTERM until its program ends by itself. */
   readonly stopMs?: number;
 }
 
-/** Settings of a fake machine. */
 interface FakeMachineSettings {
   readonly id: MachineId;
   readonly key: string;
@@ -28,18 +25,17 @@ interface FakeMachineSettings {
   readonly clock: Clock;
   /** Monotonic ms. */
   readonly runsAt: number;
-  /** Behaviour of the jobs on each of its nodes. */
   readonly behaviourOf: (rank: number) => JobBehaviour;
   readonly onChange: () => void;
 }
 
-/** The only boot id of fake machines. */
+/** The boot id of all fake machines. */
 export const fakeBootId = 'fake-boot';
 
 const sigkill = 137;
 const sigterm = 143;
 
-/** One machine in memory, with its files and one job at a time. Of a multi-node machine it is the first node. */
+/** One machine in memory, with its files and one job at a time; of a multi-node machine, the first node. */
 export class FakeMachine {
   readonly id: MachineId;
   readonly key: string;
@@ -50,20 +46,15 @@ export class FakeMachine {
   readonly files = new Map<string, string>();
   readonly living = new Set<number>();
   readonly rank: number;
-  /** All nodes of the machine, including this one, by rank. */
+  /** All nodes by rank, including this one. */
   readonly nodes: readonly FakeMachine[];
   goneReason: 'preempted' | 'deleted' | 'unknown' | undefined;
-  /** The provider's message while it boots, or when it is gone. */
   message: string | undefined;
   /** An identical machine would not run either. */
   isHopeless = false;
-  /** Why its provider ended it before it ran. */
   refusal: LateRefusal | undefined;
-  /** The provider's interruption notice or rebalance recommendation. */
   notice: MachineNotice | undefined;
-  /** Why the provider does not know its state. */
   silence: MachineSilence | undefined;
-  /** Requests to it are lost. */
   isCutOff = false;
   readonly #clock: Clock;
   readonly #runsAt: number;
@@ -102,7 +93,6 @@ export class FakeMachine {
     return this.isRunning && !this.isCutOff && this.#job?.record.phase === 'run' && this.#clock.monotonic() >= (this.#job.servesAt ?? 0);
   }
 
-  /** Ends the machine with everything on it. */
   end(reason: 'preempted' | 'deleted' | 'unknown', message?: string): void {
     if (this.goneReason === undefined) this.message = message;
     this.goneReason ??= reason;
@@ -113,7 +103,6 @@ export class FakeMachine {
     this.#onChange();
   }
 
-  /** Sets the reason why it does not run yet. */
   say(message: string): void {
     this.message = message;
     this.#onChange();
@@ -132,7 +121,7 @@ export class FakeMachine {
     signal.addEventListener('abort', () => watchers.delete(onChange), { once: true });
   }
 
-  /** Starts a job as the runner would; leaves a job that was already started alone. */
+  /** Does nothing if the job was already started. */
   startJob(dir: string): void {
     if (this.files.has(`${dir}/status`)) return;
     const record = { bootId: fakeBootId, runner: this.#spawn(), program: this.#spawn(), ...noEnd } as const;
@@ -144,7 +133,6 @@ export class FakeMachine {
     return undefined;
   }
 
-  /** Asks the job to end; settles when it has. */
   async stopJob(dir: string, graceMs: number): Promise<void> {
     if (this.#job?.dir !== dir || this.#job.record.phase === 'ended') return;
     const { stopMs = 0 } = this.#behaviour;
@@ -152,12 +140,11 @@ export class FakeMachine {
     this.#endJob(stopMs <= graceMs ? sigterm : sigkill, 'run');
   }
 
-  /** Kills the program, as an outside process may. */
   killProgram(): void {
     this.#endJob(sigkill, 'run');
   }
 
-  /** Removes every process without a record, as when the kernel kills the runner too for lack of memory. */
+  /** Leaves no record, as when the kernel kills the runner too (OOM). */
   loseProcesses(): void {
     this.#cancelTimer?.();
     this.living.clear();

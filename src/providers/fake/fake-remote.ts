@@ -7,7 +7,7 @@ import { fakeBaseDir, fakeBootId, type FakeMachine } from './fake-machine.ts';
 const followPollMs = 100;
 const done: ExecResult = { exitCode: 0, stdout: '', stderr: '' };
 
-/** Works on a machine in memory. It supports the commands that start and stop a job, and no others. */
+/** Supports only the commands that start and stop a job. */
 export class FakeRemote implements Remote {
   readonly baseDir: string;
   readonly enter: readonly string[] = [];

@@ -17,7 +17,7 @@ import {
 import type { FakeCloud } from './fake-cloud.ts';
 import { FakeRemote } from './fake-remote.ts';
 
-/** A provider in memory for tests of the control loops. It can be slow, full, lose replies, and reclaim machines. */
+/** A provider in memory for tests of the control loops. It can be slow or full, lose replies, and reclaim machines. */
 export class FakeProvider implements Provider {
   readonly name: string;
   readonly capabilities = { spot: true, stopResume: false, customImages: false, openPorts: true, multiNode: true, gpus: true };
@@ -89,7 +89,7 @@ export class FakeProvider implements Provider {
   watch(onChange: () => void, signal: AbortSignal): void {
     if (!this.#cloud.conduct.pushesChanges || signal.aborted) return;
     const { watchers } = this.#cloud;
-    // A separate function for each caller: two callers may pass the same one, and a set would hold it only once.
+    // Two callers may pass the same function, and a set would hold it only once.
     const notify = (): void => onChange();
     watchers.add(notify);
     signal.addEventListener('abort', () => watchers.delete(notify), { once: true });

@@ -11,16 +11,13 @@ import type { NodeFacts } from './nodes/node-facts.ts';
 import { pathOfAll, versionPath } from '../../kubernetes/paths.ts';
 import { type RoleRule, clusterReadRules, foresightRules, replicaRules } from '../../domain/kubernetes/kubernetes-role.ts';
 
-/**
- * Limit of a check, ms. A Kubernetes cluster that has not answered by then is reported as late. Callers wait for ten
- * seconds.
- */
+/** Limit of a check, ms. Callers wait for ten seconds. */
 const checkMs = 9_000;
 
-/** Limit for facts that are only displayed, ms: a Kubernetes cluster's nodes and the user's rights to read them. */
+/** Limit for facts that are only displayed, ms. */
 const factsMs = 5_000;
 
-/** The findings for the contexts, for `svc check`. */
+/** Checks the contexts for `svc check`. */
 export async function checkKubernetes(
   clusters: KubernetesClusters,
   hasMachines: boolean,
@@ -28,8 +25,7 @@ export async function checkKubernetes(
   signal: AbortSignal | undefined,
 ): Promise<ProviderCheck> {
   const off = (summary: string, ...remedies: readonly string[]): ProviderCheck => ({
-    // Machines in unreachable Kubernetes clusters still belong to this home, so callers must go on polling this
-    // provider.
+    // Machines in unreachable Kubernetes clusters still belong to this home, so callers must go on polling.
     enabled: hasMachines,
     summary,
     remedies,
@@ -159,7 +155,6 @@ function describeGpus(nodes: readonly NodeFacts[]): string {
   return texts.join(', ') || 'none';
 }
 
-/** Nodes whose GPU kind no label names. */
 function unlabelled(name: string, nodes: readonly NodeFacts[]): readonly string[] {
   const dumb = nodes.filter(({ whole, gpu }) => whole.gpus > 0 && gpu === undefined).map((node) => node.name);
   if (dumb.length === 0) return [];
@@ -169,7 +164,6 @@ function unlabelled(name: string, nodes: readonly NodeFacts[]): readonly string[
   ];
 }
 
-/** One permitted action. */
 interface Right {
   readonly group: string;
   readonly resource: string;
@@ -192,9 +186,8 @@ interface AccessReview extends KubeObject {
 }
 
 /**
- * The actions of rules that the user may not do, such as `create pods`; `namespace` undefined means in the whole
- * Kubernetes cluster. Every user may ask that about themselves. In a namespace one request lists the rights. Rights
- * that the list leaves open, as with authorizers beside RBAC, are asked for one by one.
+ * The rights that the user lacks, such as `create pods`; `namespace` undefined: in the whole Kubernetes cluster. Asks
+ * one by one for rights that the list of a namespace leaves open, as with authorizers beside RBAC.
  */
 async function missingRights(
   api: KubeApi,
@@ -210,7 +203,6 @@ async function missingRights(
   return answers.flatMap(({ right, isAllowed: allowed }) => (allowed ? [] : [rightName(right)]));
 }
 
-/** The rights of rules, named as `missingRights` does. */
 function rightNames(rules: readonly RoleRule[]): readonly string[] {
   return rules.flatMap((rule) => rightsOf(rule)).map((right) => rightName(right));
 }

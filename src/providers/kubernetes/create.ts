@@ -21,19 +21,18 @@ export interface Creation {
   readonly offer: Offer;
   readonly spec: MachineSpec;
   readonly ref: MachineRef;
-  /** Process 1 of each container. */
   readonly command: readonly string[];
   readonly clock: Clock;
   readonly signal: AbortSignal | undefined;
 }
 
-/** The part of the plan that all pods of a machine share. */
+/** What all pods of a machine share. */
 export type MachinePlan = Omit<PodPlan, 'name' | 'rank' | 'anchor'>;
 
-/** Asks the Kubernetes cluster whether it would accept a pod; throws its refusal. */
+/** Throws the refusal if the Kubernetes cluster would not accept a pod. */
 type TryPod = (plan: MachinePlan, name: string) => Promise<void>;
 
-/** Plans the pods of a machine. Throws a `ProviderRefusal` when there is no image for the context. */
+/** Throws a `ProviderRefusal` when there is no image for the context. */
 export async function planMachine({ cluster, config, offer, spec, ref, command, signal }: Creation): Promise<MachinePlan> {
   const image = chooseImage(spec.imageId, offer.region, config.image);
   if ('why' in image) throw new ProviderRefusal('unsupported', 'whole-region', `The cluster ${offer.region} ${image.why}.`);
@@ -51,19 +50,19 @@ export async function planMachine({ cluster, config, offer, spec, ref, command, 
   };
 }
 
-/** Callers wait at most this long, ms. `inspect` reports pods that wait longer for room. */
+/** Callers wait at most this long, ms. `inspect` reports pods that wait longer. */
 const longestWaitMs = 150_000;
 
 /**
- * Creates the pods of a machine and waits until each has a node. Idempotent across calls and processes. Throws a
- * `ProviderRefusal` with the Kubernetes cluster's message when it refuses the pods or has no room; then no pods remain.
+ * Creates a machine's pods and waits until each has a node. Idempotent across calls and processes. Throws a
+ * `ProviderRefusal` when the Kubernetes cluster refuses them or has no room; then no pods remain.
  */
 export async function createMachine(creation: Creation, tryPod: TryPod): Promise<void> {
   const { cluster, ref, signal } = creation;
   const names = podNames(ref.base);
   try {
     const before = (await cluster.pods(ref.namespace, [ref.base], signal)).get(ref.base) ?? [];
-    // Pods that have ended, or are being removed, cannot serve a new request: they are removed first.
+    // Pods that have ended, or are being removed, cannot serve a new request.
     if (before.some((pod) => isOver(pod))) await removeMachine(cluster, ref, creation.clock, signal);
     const existing = new Set(before.some((pod) => isOver(pod)) ? [] : before.map(({ metadata }) => metadata.name));
     const missing = names.filter((name) => !existing.has(name));
@@ -77,10 +76,7 @@ export async function createMachine(creation: Creation, tryPod: TryPod): Promise
   }
 }
 
-/**
- * A user who lost the right to create pods may have lost the right to remove them. The refusal stands nevertheless: the
- * same key finds the pods later.
- */
+/** A user may have lost the right to remove pods. The refusal stands: the same key finds the pods later. */
 async function removeIfAllowed({ cluster, ref, clock, signal }: Creation): Promise<void> {
   try {
     await removeMachine(cluster, ref, clock, signal);
@@ -142,7 +138,7 @@ function hasNode(pod: Pod): boolean {
 function noRoom(waiting: readonly Pod[], offer: Offer, patienceMs: number): ProviderRefusal {
   const condition = waiting.flatMap(({ status }) => status?.conditions ?? []).find(({ type }) => type === 'PodScheduled');
   const said = condition?.message ?? 'the scheduler says nothing of it';
-  // The volume claim does not exist, so waiting longer cannot help: this is no lack of room.
+  // Waiting longer cannot help: the volume claim does not exist.
   const volume = /persistentvolumeclaim "([^"]*)" not found/i.exec(said)?.[1];
   if (volume !== undefined) {
     const namespace = waiting[0]?.metadata.namespace ?? 'default';

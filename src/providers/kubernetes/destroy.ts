@@ -7,22 +7,17 @@ import { anchorName, ownLabels, tagLabel, type MachineRef } from './names.ts';
 import { runsNothing, type Pod } from '../../kubernetes/pod.ts';
 import { pathOfAll, pathOfOne } from '../../kubernetes/paths.ts';
 
-/** Time for a pod's programs to end, s. Replicas that had to drain have drained before. */
+/** For a pod's programs to end, s. Replicas have drained before. */
 const graceSeconds = 10;
-/** A pod that still exists after this time, ms, is left to its ready node. */
+/** After this time, ms, svc leaves a pod to its ready node. */
 const goneMs = (graceSeconds + 15) * 1_000;
 
-/**
- * Backoff between polls of a machine's pods while it is created or removed. The first is early, as schedulers and nodes
- * mostly take milliseconds.
- */
+/** Backoff of polls for a machine's pods. Schedulers and nodes mostly take milliseconds. */
 export const podPoll: Backoff = { firstMs: 60, longestMs: 1_000, factor: 1.5 };
 
 /**
- * Removes the pods of a machine and waits until they are gone: until then they occupy their room. A pod of a silent
- * node is deleted without the node's confirmation. Exception: when the silence is widespread, the node ends the pod
- * when it reports again. Succeeds when there is no pod. Returns whether the Kubernetes cluster has no pod of the
- * machine any more.
+ * Removes a machine's pods and waits until they are gone: until then they occupy their room. Forces the deletion on a
+ * silent node, unless silence is widespread. Returns whether no pod of the machine exists any more.
  */
 export async function removeMachine(
   cluster: KubernetesCluster,
@@ -30,8 +25,7 @@ export async function removeMachine(
   clock: Clock,
   signal: AbortSignal | undefined,
 ): Promise<boolean> {
-  // A machine without an owner has an anchor of its own name. Removing the anchor removes the machine's other
-  // resources.
+  // A machine without an owner has an anchor of its own name, whose removal removes its other resources.
   const anchor = cluster.api.remove(pathOfOne('ConfigMap', ref.namespace, ref.base), { signal });
   const [areGone] = await Promise.all([removePods(cluster, ref, clock, signal), anchor]);
   cluster.changed();
@@ -50,10 +44,7 @@ async function removePods(cluster: KubernetesCluster, ref: MachineRef, clock: Cl
   }
 }
 
-/**
- * Requests the removal of pods that are not being removed yet. Forces it where the node cannot end the pod or has ended
- * it: some nodes report the end up to a minute late.
- */
+/** Forces the removal where the node cannot end the pod or has ended it: some nodes report that a minute late. */
 export async function removeEach(
   cluster: Pick<KubernetesCluster, 'api' | 'troubles'>,
   pods: readonly Pod[],
@@ -73,10 +64,7 @@ export async function removeEach(
   );
 }
 
-/**
- * Removes an owner's resources in a namespace beside its machines. Throws while there are pods, after it has requested
- * their removal.
- */
+/** Removes an owner's resources beside machines. Throws while there are pods, after it has requested their removal. */
 export async function removeOwned(
   cluster: KubernetesCluster,
   namespace: string,

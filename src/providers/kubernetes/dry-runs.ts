@@ -9,22 +9,14 @@ import { anchorManifest, podManifest } from './manifest.ts';
 import { firstPod } from './names.ts';
 import { isObject } from '../../shared/json.ts';
 
-/** Maximum number of remembered accepted pod descriptions. */
 const rememberedDescriptions = 100;
 
-/**
- * Preflight: sends pods as a dry run (`dryRun`), so that the Kubernetes cluster refuses them early. It finds missing
- * classes, unknown fields, quotas, webhooks and missing rights. Separate requests check the references that a dry run
- * skips.
- */
+/** Preflight: sends pods as dry runs (`dryRun`). Separate requests check the references that a dry run skips. */
 export class DryRuns {
-  /** Descriptions accepted in this process, the least recently used first. */
+  /** Descriptions that were accepted, the least recently used first. */
   readonly #taken = new Set<string>();
 
-  /**
-   * Checks all resources of a service's first replica. Throws a `ProviderRefusal` with the Kubernetes cluster's
-   * message, or the error that prevented an answer.
-   */
+  /** Throws a `ProviderRefusal` with the Kubernetes cluster's message, or the error that prevented an answer. */
   async everything(creation: Creation): Promise<void> {
     const plan = await planMachine(creation);
     try {
@@ -34,7 +26,7 @@ export class DryRuns {
     }
   }
 
-  /** Checks the pod alone, once per description, under an unused name. */
+  /** Checks only the pod, once per description. */
   async once(creation: Creation, plan: MachinePlan, name: string): Promise<void> {
     const { cluster, ref } = creation;
     const id = fingerprint(JSON.stringify([cluster.context, ref.namespace, draftOf(plan, name)['spec']]));
@@ -54,7 +46,7 @@ async function pod(creation: Creation, draft: KubeDraft): Promise<void> {
   await firstFailure([tried(creation, draft), ...referencesOf(draft).map((reference) => checkReference(creation, reference))]);
 }
 
-/** Waits for all, and throws the failure of the first in order: the message must not depend on which answers faster. */
+/** Throws the first failure in order, so that the message does not depend on which answers faster. */
 async function firstFailure(parts: readonly Promise<void>[]): Promise<void> {
   for (const result of await Promise.allSettled(parts)) if (result.status === 'rejected') throw result.reason;
 }
@@ -67,7 +59,7 @@ async function tried({ cluster, signal }: Creation, draft: KubeDraft): Promise<v
   }
 }
 
-/** A webhook with side effects accepts no dry runs: only a real create shows its answer. */
+/** Webhooks with side effects accept no dry runs. */
 function isUntriable(error: unknown): boolean {
   return kubeStatusOf(error)?.message.includes('does not support dry run') === true;
 }
@@ -87,10 +79,7 @@ async function checkReference({ cluster, ref, offer, signal }: Creation, referen
   );
 }
 
-/**
- * Whether a referenced object exists; true also when the Kubernetes cluster does not say. Users may have the right to
- * change ConfigMaps but not to read them: an empty change as a dry run finds them too.
- */
+/** True also if unknown. An empty change as a dry run finds ConfigMaps that the user may change but not read. */
 async function referenceExists(
   api: KubeApi,
   { kind, name }: Reference,
@@ -107,16 +96,14 @@ async function referenceExists(
   }
 }
 
-/** An object that a pod cannot start without. */
 interface Reference {
   readonly kind: 'PersistentVolumeClaim' | 'ConfigMap';
   readonly name: string;
 }
 
 /**
- * The claims and ConfigMaps that a pod names, each once. Kubernetes accepts pods whose claims and ConfigMaps do not
- * exist, and then never starts them. Secrets are left out: only the Kubernetes cluster should read them. Service
- * accounts and classes are left out: it checks them itself.
+ * The claims and ConfigMaps of a pod: without them, Kubernetes accepts it but never starts it. Secrets are left out:
+ * only the Kubernetes cluster should read them. It checks service accounts and classes itself.
  */
 export function referencesOf(draft: KubeDraft): readonly Reference[] {
   const spec = isObject(draft['spec']) ? draft['spec'] : {};
@@ -143,7 +130,7 @@ function itemsOf(holder: Readonly<Record<string, unknown>>, field: string): read
   return Array.isArray(items) ? items.filter((item) => isObject(item)) : [];
 }
 
-/** The name in a reference; empty where pods start without the named object. */
+/** Empty where the pod starts without the named object. */
 function nameIn(reference: unknown, field = 'name'): readonly string[] {
   if (!isObject(reference) || reference['optional'] === true) return [];
   const name = reference[field];

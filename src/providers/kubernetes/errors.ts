@@ -4,18 +4,14 @@ import type { Offer } from '../provider.ts';
 import { ProviderRefusal } from '../provider-refusal.ts';
 
 /**
- * Messages of an API server's quota plugin. Causes:
- * - The quota's limit is reached.
- * - The pod does not state an amount that a quota limits.
- * - The pod's priority class needs a quota that names the class.
- * - The quota controller has not counted a new quota yet.
+ * Of an API server's quota plugin: the limit is reached; the pod lacks an amount that a quota limits; its priority
+ * class needs a quota that names the class; or a new quota has not been counted yet.
  */
 const quotaMessages = /exceeded quota|failed quota|insufficient quota to match|status unknown for quota/i;
 
 /**
- * Translates an API server's error for a new pod. Returns a refusal (the caller tries another offer), a transient
- * fault, or the error unchanged. Codes follow Kubernetes' API conventions. The texts are those of its admission
- * plugins.
+ * Returns a refusal (the caller tries another offer), a transient fault, or the error unchanged. Codes follow
+ * Kubernetes' API conventions; texts are those of its admission plugins.
  */
 export function creationError(error: unknown, offer: Offer): unknown {
   const status = kubeStatusOf(error);
@@ -36,14 +32,13 @@ export function creationError(error: unknown, offer: Offer): unknown {
       return new SvcError('SVC_PLACE_FAILED', `The cluster ${offer.region} is still setting up the namespace: ${message}`, {
         cause: error,
       });
-    // A message "cannot VERB resource" means that the user lacks a right. Any other refusal comes from an admission
-    // plugin or a webhook that inspected the pod.
+    // "cannot VERB resource" means that the user lacks a right. Otherwise a plugin or a webhook refused the pod.
     return / cannot \w+ resource /.test(message) ? refuse('permission', 'whole-region') : refuse('setup', 'region');
   }
-  // Concurrent creations of pods update the same quota object, and one of them fails with a conflict.
+  // Concurrent creates of pods update the same quota object, and one of them fails.
   if (code === 409 && message.includes('resourcequotas')) return refuse('throttled', 'whole-region');
   if (code === 429) return refuse('throttled', 'whole-region');
-  // Webhooks may answer with any status; the API server names them in the message.
+  // Webhooks may answer with any status. The API server names them in the message.
   if (/admission webhook .* denied/i.test(message)) return refuse('setup', 'region');
   if (isAgainstSchema(status)) return refuse('setup', 'region');
   if (code === 404) return refuse('setup', 'whole-region');
@@ -51,7 +46,6 @@ export function creationError(error: unknown, offer: Offer): unknown {
   return error;
 }
 
-/** Hints for the kinds of refusals that all have the same remedy. */
 const remedies: Partial<Record<ConstructorParameters<typeof ProviderRefusal>[0], (context: string) => string>> = {
   permission: (context) =>
     `Make the role, and bind it as its first lines say: svc check kubernetes --role | kubectl --context ${context} apply -f -`,

@@ -36,14 +36,14 @@ import { DryRuns } from './dry-runs.ts';
 import { NamespaceInventory } from './namespace-inventory.ts';
 import { portableKubeconfig } from '../../kubernetes/portable-kubeconfig.ts';
 
-/** Limit of a search for offers, ms. A Kubernetes cluster that has not answered by then is left out of this search. */
+/** ms. A search for offers leaves out Kubernetes clusters that have not answered by then. */
 const offersMs = 8_000;
 /** Part of the name of a dry run's pod, which is never created. */
 const dryRunKey = 'rehearsal';
 
 const late = (): Error => new SvcError('SVC_KUBERNETES', `it has not answered within ${offersMs / 1_000} s`);
 
-/** Kubernetes clusters: a context is a region. A machine is a pod, or a group of pods that start together. */
+/** A context is a region. A machine is one pod, or several that start together. */
 export class KubernetesProvider implements Provider {
   readonly name = 'kubernetes';
   readonly capabilities = {
@@ -83,10 +83,7 @@ export class KubernetesProvider implements Provider {
     return kubernetesOffers(resources, known, ofTask, explain);
   }
 
-  /**
-   * `offers` has left out Kubernetes clusters that do not answer. A context that does not answer now causes an error
-   * that is not a refusal.
-   */
+  /** A context that does not answer now causes an error that is not a refusal: `offers` leaves such contexts out. */
   async preflight(offer: Offer, spec: MachineSpec, { signal }: CallOptions): Promise<void> {
     await this.#dryRuns.everything(await this.#creation(offer, spec, dryRunKey, signal));
   }
@@ -111,16 +108,12 @@ export class KubernetesProvider implements Provider {
     signal?.throwIfAborted();
     const cluster = await this.#clusters.cluster(ref.context);
     const isGone = await removeMachine(cluster, ref, this.#context.clock, signal);
-    // Closes this process's connections to the pods, such as port-forwards: none may outlive its pod.
+    // Closes this process's connections, such as port-forwards: none may outlive its pod.
     for (const name of podNames(ref.base)) await this.#remote(ref, name).close();
     this.#states.removed(id, isGone);
   }
 
-  /**
-   * Lists machines in every Kubernetes cluster where this home created something, or may create something. Throws when
-   * a Kubernetes cluster that may have a machine with these tags cannot be asked: callers must not conclude that there
-   * is none.
-   */
+  /** Throws when a Kubernetes cluster that may have such a machine cannot be asked: the list would be incomplete. */
   async list(tags: Readonly<Record<string, string>>, { signal }: CallOptions): Promise<readonly ListedMachine[]> {
     signal?.throwIfAborted();
     const found = await this.#namespaces.inAllNamespaces(tags, signal, async ({ context, namespace }, inner) =>
@@ -157,7 +150,7 @@ export class KubernetesProvider implements Provider {
       const namespace = await this.#clusters.namespaceOf(region);
       this.#clusters.quotas.listen({ context: region, namespace }, onFreed, signal);
     };
-    // Ignored: while the Kubernetes cluster cannot be opened, only the backoff ends its refusals.
+    // Until the Kubernetes cluster can be opened, only the backoff ends its refusals.
     listen().catch(() => undefined);
   }
 
@@ -214,15 +207,15 @@ export class KubernetesProvider implements Provider {
   }
 }
 
-/** The tags that all of an owner's machines have; for a machine without an owner, all of its tags. */
+/** The tags that all of an owner's machines have; without an owner, all tags of the machine. */
 function intentTags(tags: MachineSpec['tags']): Readonly<Record<string, string>> {
   return ownerOf(tags) === undefined ? tags : sharedTags(tags);
 }
 
-/** Path of a remote controller's kubeconfig, below its home. */
+/** Path below a remote controller's home. */
 const kubeconfigFile = 'kubernetes/kubeconfig';
 
-/** A kubeconfig of the usable contexts, for a remote controller; undefined when there is none. */
+/** Undefined when no context is usable. */
 async function portableLogin(
   clusters: KubernetesClusters,
   namespaces: NamespaceInventory,

@@ -12,37 +12,34 @@ import { isDeletionIdle, needsForcedDeletion, NodeHealth, type NodeTrouble } fro
 import { areMostNodesCutOff, isWaitingForRoom, machineStatus, needsEvents, type PodEvent, type PodSight } from './pod-status.ts';
 import { byMachine, type PodsByMachine, type PodWatches } from './pod-watches.ts';
 
-/** Nodes and their free resources; `hidden` where the user may not read nodes. */
+/** `hidden`: the user may not read nodes. */
 export type NodeSurvey = { readonly nodes: readonly NodeFacts[] } | { readonly hidden: true };
 
 /** A machine as its Kubernetes cluster reports it. */
 export interface MachineSight {
   readonly status: MachineStatus;
-  /** Whether the Kubernetes cluster has a pod of it, in any state. */
+  /** Whether there is a pod of it, in any state. */
   readonly hasPods: boolean;
   /** Whether it boots and has no node yet. */
   readonly isWaitingForRoom: boolean;
-  /** Maximum wait for room, s, as set at its creation; undefined when unknown. */
+  /** Its maximum wait for room, s; undefined: unknown. */
   readonly patienceSeconds: number | undefined;
 }
 
-/** How long a survey stays valid, ms: the alternatives of a task ask one after the other. */
+/** Validity of a survey, ms: a task's alternatives ask one after the other. */
 const surveyMs = 2_000;
-/** How long a pod's events stay valid, ms: a booting machine is polled twice a second. */
+/** Validity of a pod's events, ms: a booting machine is polled twice a second. */
 const eventsMs = 1_500;
-/**
- * Interval between event requests when many pods boot, ms: an API server scans all events of a namespace to find those
- * of one pod.
- */
+/** Between event requests, ms: an API server scans all events of a namespace to find those of one pod. */
 const eventsApartMs = 50;
-/** Events that no caller has requested for this long are forgotten, ms. */
+/** Unused events are forgotten after this time, ms. */
 const keptEventsMs = 60_000;
-/** The event that explains a pod's end may arrive this long after it, ms. */
+/** Maximum delay between a pod's end and the event that explains it, ms. */
 const eventDelayMs = 300;
-/** Maximum number of machines named in one request; for more, the request covers all pods of the namespace. */
+/** For more machines, a request covers all pods of the namespace. */
 const namedAtOnce = 40;
 
-/** One context: its Kubernetes cluster's nodes and this home's pods. */
+/** A context's nodes, and this home's pods. */
 export class KubernetesCluster {
   readonly context: string;
   readonly api: KubeApi;
@@ -60,11 +57,10 @@ export class KubernetesCluster {
     this.#health = new NodeHealth(clock);
   }
 
-  /** The free resources of nodes, at most two seconds old. */
   survey(signal: AbortSignal | undefined): Promise<NodeSurvey> {
     const now = this.#clock.monotonic();
     if (this.#survey === undefined || now - this.#survey.at >= surveyMs) {
-      // Other callers may wait for it as well: it continues when the first caller is cancelled.
+      // Continues when the first caller is cancelled: others may wait for it too.
       const survey = { at: now, result: this.#readSurvey() };
       this.#survey = survey;
       survey.result.catch(() => {
@@ -74,22 +70,17 @@ export class KubernetesCluster {
     return unlessAborted(this.#survey.result, signal);
   }
 
-  /** Invalidates the cached survey after a machine was created or removed. */
   changed(): void {
     this.#survey = undefined;
   }
 
-  /** The pods of machines of one namespace, by the bases of their names. */
   async pods(namespace: string, bases: readonly string[], signal: AbortSignal | undefined): Promise<PodsByMachine> {
     const labelSelector = bases.length <= namedAtOnce ? `${ownLabels.machine} in (${bases.join(',')})` : ownLabels.machine;
     const { items } = await this.api.list<Pod>(pathOfAll('Pod', namespace), { labelSelector, signal });
     return byMachine(items);
   }
 
-  /**
-   * The machines of a namespace that have all of the tags. Machines whose pods are ending count as gone, unless their
-   * node cannot end them now, or will never confirm it.
-   */
+  /** Ending machines count as gone, unless their node cannot end them now, or will never confirm it. */
   async machines(namespace: string, tags: MachineSpec['tags'], signal: AbortSignal | undefined): Promise<readonly ListedMachine[]> {
     const required = Object.entries(tags).map(([name, value]) => `${name}=${tagLabel(value)}`);
     const labelSelector = [ownLabels.machine, ...required].join(',');
@@ -110,13 +101,12 @@ export class KubernetesCluster {
     return [...found.values()];
   }
 
-  /** The status of machines of one namespace, by the bases of their names. */
   async statuses(refs: readonly MachineRef[], signal: AbortSignal | undefined): Promise<ReadonlyMap<string, MachineSight>> {
     const [{ namespace } = { namespace: '' }] = refs;
     const bases = refs.map(({ base }) => base);
     const watched = this.#watches.pods(this.context, namespace);
     const known = new Map(bases.flatMap((base) => (isWhole(base, watched?.get(base)) ? [[base, watched?.get(base) ?? []] as const] : [])));
-    // A machine that the watch does not show, or shows in part, may be newer than its last report.
+    // A machine that the watch shows in part or not at all may be newer than its last report.
     const unknown = bases.filter((base) => !known.has(base));
     if (unknown.length > 0) for (const [base, pods] of await this.pods(namespace, unknown, signal)) known.set(base, pods);
     const all = [...known.values()].flat();
@@ -137,7 +127,6 @@ export class KubernetesCluster {
     return new Map(statuses);
   }
 
-  /** The trouble of these pods' nodes. */
   async troubles(pods: readonly Pod[], signal: AbortSignal | undefined): Promise<ReadonlyMap<string, NodeTrouble>> {
     return (await this.#troubles(pods, signal)) ?? new Map();
   }
@@ -182,7 +171,7 @@ export class KubernetesCluster {
         const own = items.filter(({ involvedObject }) => pod === undefined || involvedObject?.uid === pod.metadata.uid);
         return own.toSorted((a, b) => (timeOf(a) < timeOf(b) ? -1 : 1));
       } catch (error) {
-        // Events only explain: the status is known without them.
+        // The status is known without events.
         if (isDenied(error)) return [];
         throw error;
       }
@@ -202,7 +191,7 @@ export class KubernetesCluster {
     try {
       const [nodes, pods] = await Promise.all([
         this.api.list<Node>(pathOfAll('Node'), { keep: countedNode }),
-        // Pods that have ended, or have no node, occupy nothing.
+        // Pods without a node, or that have ended, occupy nothing.
         this.api.list<Pod>(pathOfAll('Pod'), {
           fieldSelector: 'spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed',
           keep: countedPod,

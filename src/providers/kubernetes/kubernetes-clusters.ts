@@ -8,7 +8,7 @@ import type { KnownContexts } from './offers.ts';
 import { PodWatches } from './pod-watches.ts';
 import { QuotaWatches } from './quota-watches.ts';
 
-/** Opens the API of a context and lists the contexts. A test may replace it. */
+/** Opens the API of a context. A test may replace it. */
 export interface KubernetesAccess {
   readonly contexts: () => KubeContexts;
   readonly open: (context: string) => Promise<KubeApi>;
@@ -22,14 +22,14 @@ export function usualAccess({ fence, clock, random }: ProviderContext): Kubernet
   };
 }
 
-/** The contexts of the kubeconfig with their configuration; each API is opened once. */
+/** The kubeconfig's contexts with their configuration. Each API is opened once. */
 export class KubernetesClusters {
   readonly watches: PodWatches;
   readonly quotas: QuotaWatches;
   readonly #context: ProviderContext;
   readonly #access: KubernetesAccess;
   readonly #open = new Map<string, Promise<KubernetesCluster>>();
-  /** The configuration as last read, for callers that cannot wait. */
+  /** As last read, for callers that cannot wait. */
   #config: KubernetesConfig | undefined;
 
   constructor(context: ProviderContext, access: KubernetesAccess) {
@@ -45,12 +45,10 @@ export class KubernetesClusters {
     return this.#config;
   }
 
-  /** The configuration of one context. */
   async configOf(name: string): Promise<KubernetesContextConfig> {
     return kubernetesContextConfig(await this.config(), name);
   }
 
-  /** The configuration of one context as read last. */
   lastConfigOf(name: string): KubernetesContextConfig | undefined {
     return this.#config && kubernetesContextConfig(this.#config, name);
   }
@@ -59,7 +57,7 @@ export class KubernetesClusters {
     return this.#access.contexts();
   }
 
-  /** All contexts and the usable ones; `named`: the context in the request. */
+  /** `named`: the context in the request. */
   async known(named?: string): Promise<KnownContexts & { readonly usable: readonly string[] }> {
     const contexts = this.contexts();
     return { names: contexts.names, usable: usableContexts(await this.config(), contexts, named) };
@@ -83,7 +81,6 @@ export class KubernetesClusters {
     }
   }
 
-  /** The namespace for machines of a context. */
   async namespaceOf(name: string): Promise<string> {
     return (await this.configOf(name)).namespace ?? (await this.api(name)).namespace;
   }

@@ -12,24 +12,17 @@ interface NamedMachine {
 
 const removedStatus: MachineStatus = { state: 'gone', reason: 'deleted' };
 
-/**
- * How long a removed machine is remembered, ms: a watch may still show its pod for a while. Longer than an unconfirmed
- * watch is trusted.
- */
+/** Longer than an unconfirmed watch is trusted, ms: a watch may still show a removed machine's pod. */
 const rememberedMs = 120_000;
 
-/** The status of machines in all Kubernetes clusters. It adds facts that a Kubernetes cluster alone does not know. */
+/** Machines' status, with facts that a Kubernetes cluster alone does not know. */
 export class MachineStates {
   readonly #clusters: Pick<KubernetesClusters, 'cluster'>;
   readonly #namespaces: Pick<NamespaceInventory, 'addKnown'>;
   readonly #patience: Patience;
   readonly #clock: Pick<Clock, 'monotonic'>;
-  /**
-   * Machines that this process removed: each counts as gone, even while its Kubernetes cluster still shows it. The
-   * value is the time at which its last pod was gone, monotonic ms; undefined until then.
-   */
+  /** Machines that count as gone, with the time when the last pod was gone (monotonic ms; undefined until then). */
   readonly #removed = new Map<MachineId, number | undefined>();
-  /** The last known status of machines that live. */
   readonly #last = new Map<MachineId, MachineStatus>();
 
   constructor(clock: Clock, clusters: Pick<KubernetesClusters, 'cluster'>, namespaces: Pick<NamespaceInventory, 'addKnown'>) {
@@ -39,15 +32,12 @@ export class MachineStates {
     this.#patience = new Patience(clock);
   }
 
-  /** Records that the machine is being created. An earlier machine of the same name may have been removed. */
+  /** An earlier machine of this name may have been removed. */
   made(id: MachineId): void {
     this.#removed.delete(id);
   }
 
-  /**
-   * `isGone`: whether its Kubernetes cluster has no pod of it any more. Entries that have been gone for long are
-   * forgotten.
-   */
+  /** `isGone`: the Kubernetes cluster has no pod of it any more. */
   removed(id: MachineId, isGone: boolean): void {
     const now = this.#clock.monotonic();
     for (const [other, goneAt] of this.#removed) if (goneAt !== undefined && now - goneAt >= rememberedMs) this.#removed.delete(other);
@@ -60,7 +50,6 @@ export class MachineStates {
     return this.#removed.has(id);
   }
 
-  /** As `Provider.inspect`. */
   async of(ids: readonly MachineId[], signal: AbortSignal | undefined): Promise<ReadonlyMap<MachineId, MachineStatus>> {
     signal?.throwIfAborted();
     const machines = ids.flatMap((id): readonly NamedMachine[] => {
@@ -73,8 +62,7 @@ export class MachineStates {
     const statuses = new Map<MachineId, MachineStatus>(ids.map((id) => [id, { state: 'gone', reason: 'unknown' }]));
     for (const [index, result] of results.entries())
       for (const { id } of groups[index] ?? []) {
-        // A Kubernetes cluster that does not answer must not hide the answers of others. Its own machines keep their
-        // last known status, if there is one.
+        // Machines of a silent Kubernetes cluster keep their last status.
         const last = this.#removed.has(id) ? removedStatus : this.#last.get(id);
         if (result.status === 'rejected' && (last === undefined || results.length === 1)) throw result.reason;
         const status = result.status === 'fulfilled' ? result.value.get(id) : last;
@@ -83,7 +71,6 @@ export class MachineStates {
     return statuses;
   }
 
-  /** The status of machines of one namespace. */
   async #inspect(machines: readonly NamedMachine[], signal: AbortSignal | undefined): Promise<ReadonlyMap<MachineId, MachineStatus>> {
     const refs = machines.map(({ ref }) => ref);
     const [first] = refs;
@@ -105,7 +92,7 @@ export class MachineStates {
   }
 }
 
-/** Limits how long a machine waits for room that an autoscaler may make: after that it counts as gone. */
+/** A machine that waits too long for room counts as gone. */
 export class Patience {
   readonly #clock: Pick<Clock, 'monotonic'>;
   readonly #waitingSince = new Map<MachineId, number>();
@@ -114,9 +101,7 @@ export class Patience {
     this.#clock = clock;
   }
 
-  /**
-   * Returns the status unchanged, or `gone` when the wait is over. The wait counts from when this process first saw it.
-   */
+  /** The wait counts from when this process first saw it. */
   judge(id: MachineId, { status, isWaitingForRoom, patienceSeconds }: Omit<MachineSight, 'hasPods'>): MachineStatus {
     if (status.state !== 'booting' || !isWaitingForRoom || patienceSeconds === undefined) {
       this.#waitingSince.delete(id);

@@ -16,17 +16,15 @@ export interface PodPlan {
   readonly demands: NodeDemands;
   readonly namespace: string;
   readonly base: string;
-  /** The pod's own name, which includes its rank in a group. */
+  /** Includes the pod's rank in a group. */
   readonly name: string;
   readonly rank: number;
   readonly image: string;
-  /** Process 1 of its container. */
   readonly command: readonly string[];
-  /** The object that owns the pod, once it exists. */
   readonly anchor: { readonly name: string; readonly uid: string };
 }
 
-/** The object that owns all other objects of a service or controller. It holds no data. */
+/** The object that owns all others of a service or controller. It holds no data. */
 export function anchorManifest(plan: Pick<PodPlan, 'config' | 'spec' | 'namespace' | 'base'>): KubeDraft {
   const { config, spec, namespace, base } = plan;
   const owner = ownerOf(spec.tags);
@@ -52,7 +50,7 @@ export function podManifest(plan: PodPlan): KubeDraft {
     ...patched,
     apiVersion: 'v1',
     kind: 'Pod',
-    // These override all merged parts: svc finds the pod by them.
+    // svc finds the pod by these, so they override all merged parts.
     metadata: {
       ...metadata,
       name,
@@ -75,7 +73,7 @@ export function podManifest(plan: PodPlan): KubeDraft {
   };
 }
 
-/** How long a pod may wait for room, s. */
+/** Maximum wait for room, s. */
 export function provisionTimeoutSeconds(config: KubernetesContextConfig, spec: Pick<MachineSpec, 'providerConfig'>): number {
   const said = spec.providerConfig.kubernetes?.provisionTimeoutSeconds ?? config.provisionTimeoutSeconds;
   return said ?? (config.autoscaler === undefined ? 10 : 600);
@@ -90,9 +88,7 @@ function withPodConfig(plan: PodPlan): Readonly<Record<string, unknown>> {
   return { ...pod, spec: withOwnGroup(onNodes(podSpec, nodeTerms(demands))) };
 }
 
-/**
- * The merged patches may only choose among the offered nodes: their affinity alone would admit nodes with other GPUs.
- */
+/** The patches alone would admit nodes with other GPUs: they may only choose among the offered nodes. */
 function onNodes(podSpec: PodPart, terms: readonly NodeTerm[]): PodPart {
   if (terms.length === 0) return podSpec;
   const affinity = partOf(podSpec, 'affinity');
@@ -125,7 +121,7 @@ function plainPod(plan: PodPlan): Readonly<Record<string, unknown>> {
   const apart = spread(spec.tags, plan.base);
   const { labels, annotations } = labelsOf(spec.labels);
   const volumes = volumesOf(spec, gpus > 0);
-  // `podTolerations` would add those of the patch too, and the merge would then repeat them.
+  // Leaves out the patch's tolerations, because the merge adds them.
   const tolerations = podTolerations({ ...config, podConfig: {} }, gpus, offer.spot);
   return {
     metadata: {
@@ -134,15 +130,14 @@ function plainPod(plan: PodPlan): Readonly<Record<string, unknown>> {
     },
     spec: {
       restartPolicy: 'Never',
-      // A program gets no credentials for the Kubernetes API unless the configuration names a service account.
+      // A program gets no credentials for the Kubernetes API, unless the configuration names a service account.
       ...(config.serviceAccount === undefined ? { automountServiceAccountToken: false } : { serviceAccountName: config.serviceAccount }),
       enableServiceLinks: false,
       securityContext: { seccompProfile: { type: 'RuntimeDefault' } },
       ...(config.imagePullSecrets.length > 0 && { imagePullSecrets: config.imagePullSecrets.map((name) => ({ name })) }),
       ...(Object.keys(config.nodeSelector).length > 0 && { nodeSelector: config.nodeSelector }),
       tolerations: [
-        // No end time: otherwise the Kubernetes cluster would evict a replica that still answers when its node does not
-        // report. Health probes decide about the replica.
+        // No end time: health probes decide about a replica on a silent node, not the Kubernetes cluster.
         ...['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'].map((key) => ({
           key,
           operator: 'Exists',
@@ -170,7 +165,7 @@ function plainPod(plan: PodPlan): Readonly<Record<string, unknown>> {
   };
 }
 
-/** On different nodes where possible, so that the loss of a node affects as few pods as possible. */
+/** The loss of a node should affect as few pods as possible. */
 function spread(tags: MachineSpec['tags'], base: string): Readonly<Record<string, unknown>> {
   const service = tags['svc-service-key'];
   const matchLabels = service === undefined ? { [ownLabels.machine]: base } : { 'svc-service-key': tagLabel(service) };
@@ -187,7 +182,7 @@ function resourcesOf({ offer, demands }: PodPlan): Readonly<Record<string, unkno
   const gpu = demands.gpu === undefined ? {} : { [demands.gpu.resource]: String(offer.accelerator?.count ?? 0) };
   return {
     requests: { cpu: `${Math.round(size.cpus * 1_000)}m`, memory, ...gpu },
-    // A container may use idle CPUs beyond its request, but not more memory than requested.
+    // A container may use idle CPUs beyond its request, but not more memory.
     ...((!size.isMemorySoft || demands.gpu !== undefined) && { limits: { ...(!size.isMemorySoft && { memory }), ...gpu } }),
   };
 }
@@ -215,10 +210,7 @@ function tagLabels(tags: MachineSpec['tags']): Readonly<Record<string, string>> 
   return Object.fromEntries(Object.entries(tags).map(([name, value]) => [name, tagLabel(value)]));
 }
 
-/**
- * The user's labels. An invalid Kubernetes label becomes an annotation, under its own name where that is valid. Names
- * like svc's own only end up in a list.
- */
+/** Invalid labels become annotations under their own names, where these are valid. Names like svc's go into a list. */
 function labelsOf(given: Readonly<Record<string, string>>): {
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;

@@ -2,7 +2,7 @@ import { fingerprint } from '../../shared/hex.ts';
 import { isObject } from '../../shared/json.ts';
 import { isMachineId, type MachineId, type MachineSpec } from '../provider.ts';
 
-/** A machine: one pod, or a group of them that start together. */
+/** A machine: one pod, or a group of pods that start together. */
 export interface MachineRef {
   readonly context: string;
   readonly namespace: string;
@@ -28,13 +28,10 @@ export function readMachineId(id: string): MachineRef | undefined {
 
 const dnsLabel = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
 
-/** Maximum length of a base, in characters; leaves room for the rank of a pod in a group. */
+/** In characters. Leaves room for the rank of a pod in a group. */
 const longestBase = 57;
 
-/**
- * The name of a machine's pod. It shows users the pod's purpose and differs for each key. The name of a group includes
- * its number of pods.
- */
+/** The base of a machine's name. It shows users the machine's purpose, and differs for each key. */
 export function podBase(tags: MachineSpec['tags'], key: string, nodes: number): string {
   const hash = `${fingerprint(key).slice(0, 10)}${nodes === 1 ? '' : `-x${nodes}`}`;
   const said = [tags['svc-service'] ?? tags['svc-cluster'] ?? '', tags['svc-replica'] ?? ''].filter((part) => part !== '').join('-');
@@ -46,55 +43,46 @@ export function podBase(tags: MachineSpec['tags'], key: string, nodes: number): 
   return plain === '' ? `svc-${hash}` : `svc-${plain}-${hash}`;
 }
 
-/** The names of the pods of a machine, in the order of their ranks: never empty. */
+/** The names of a machine's pods, by rank; never empty. */
 export function podNames(base: string): readonly string[] {
   const nodes = Number(/-x(\d+)$/.exec(base)?.[1] ?? 1);
   return nodes === 1 ? [base] : Array.from({ length: nodes }, (_, rank) => `${base}-${rank}`);
 }
 
-/** The name of the first pod of a machine. */
+/** Name of a machine's first pod. */
 export function firstPod(base: string): string {
   return podNames(base)[0] ?? base;
 }
 
-/** svc's own labels and annotations. */
+/** Names of svc's own labels. */
 export const ownLabels = {
-  /** The base of the machine's name. */
   machine: 'svc-machine',
-  /** The pod's rank in its machine. */
   rank: 'svc-rank',
-  /** The owner, for `release`: see `ownerOf`. */
+  /** See `ownerOf`. */
   owned: 'svc-owned-by',
 } as const;
 
-/** svc's own annotations. */
+/** Names of svc's own annotations. */
 export const ownAnnotations = {
-  /** The number of pods of the machine. */
   nodes: 'svc-nodes',
-  /** The tags as given, as JSON. */
+  /** JSON of the tags as given. */
   tags: 'svc-tags',
   /** Maximum wait for room, s. */
   patience: 'svc-provision-timeout',
 } as const;
 
-/**
- * The owner of a machine, with which it is released: a service or a controller. Undefined for a machine without an
- * owner.
- */
+/** The owner with which a machine is released: a service or a controller. */
 export function ownerOf(tags: MachineSpec['tags']): string | undefined {
   return tags['svc-service-key'];
 }
 
-/** The tags that all of an owner's machines have: without those that differ between replicas. */
+/** The tags that all machines of an owner share. */
 export function sharedTags(tags: MachineSpec['tags']): MachineSpec['tags'] {
   const { 'svc-replica': _replica, 'svc-key': _key, ...shared } = tags;
   return shared;
 }
 
-/**
- * The name of the object that owns all others of an owner: removing it removes them. A machine without an owner has an
- * anchor of the machine's name, which is removed with it.
- */
+/** Removing this object removes an owner's other objects. Without an owner, a machine has an anchor of its own name. */
 export function anchorName(owner: string): string {
   const name = `svc-${owner}`;
   return dnsLabel.test(name) ? name : `svc-${fingerprint(owner)}`;
@@ -104,30 +92,27 @@ const labelValue = /^(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/;
 const labelName =
   /^(?:(?=[a-z0-9.-]{1,253}\/)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*\/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 
-/** Whether a name and a value can be a label. */
+/** Whether Kubernetes accepts a label. */
 export function isLabel(name: string, value: string): boolean {
   return labelName.test(name) && labelValue.test(value);
 }
 
-/** Whether a name is valid for an annotation. */
+/** Whether Kubernetes accepts an annotation's name. */
 export function isAnnotationName(name: string): boolean {
   return labelName.test(name);
 }
 
-/**
- * Whether a label's name is like those that select pods, including edge proxies. With such a label a replica could get
- * the requests of all services.
- */
+/** Labels with such a name select pods: with one, a replica could get the requests of all services. */
 export function isOwnName(name: string): boolean {
   return name.startsWith('svc-');
 }
 
-/** A tag's value as a label: as it is, or a digest of what labels cannot hold. */
+/** A tag's value as a label, or a digest of it where labels cannot hold it. */
 export function tagLabel(value: string): string {
   return labelValue.test(value) && value !== '' ? value : `x${fingerprint(value)}`;
 }
 
-/** The entries of a map whose values are text; none for anything else. */
+/** The entries whose values are text; none for anything but a map. */
 export function textEntries(map: unknown): Readonly<Record<string, string>> {
   if (!isObject(map)) return {};
   return Object.fromEntries(Object.entries(map).filter((entry): entry is [string, string] => typeof entry[1] === 'string'));

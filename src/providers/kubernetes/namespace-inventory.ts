@@ -8,33 +8,31 @@ import type { ProviderContext } from '../registry.ts';
 import type { KubernetesClusters } from './kubernetes-clusters.ts';
 import { textEntries } from './names.ts';
 
-/** Limit for a Kubernetes cluster in which this home should have no resources, ms. */
+/** Limit for a Kubernetes cluster without known resources of this home, ms. */
 const unrecordedMs = 5_000;
 
 /** A namespace in which an owner may have resources. */
 interface NamespaceIntent {
   readonly context: string;
   readonly namespace: string;
-  /** Tags that all its resources share; for a machine without an owner, all of its tags. */
+  /** Shared by all of an owner's resources; without an owner, all tags of the machine. */
   readonly tags: Readonly<Record<string, string>>;
 }
 
-/** A namespace of a context. */
 type NamespaceRef = Pick<NamespaceIntent, 'context' | 'namespace'>;
 
 type Tags = Readonly<Record<string, string>>;
 type Work<T> = (namespaceRef: NamespaceRef, signal: AbortSignal | undefined) => Promise<T>;
 
 /**
- * Inventory of the namespaces where this home has or may have resources, and for which owner. Each is recorded before
- * the create, watched from then on, and asked with all others. An unreachable Kubernetes cluster blocks only the owners
- * that may have resources in it.
+ * The namespaces where this home may have resources, by owner. A namespace is recorded before a create, and watched
+ * from then on. An unreachable Kubernetes cluster blocks only owners that may have resources in it.
  */
 export class NamespaceInventory {
   readonly #context: ProviderContext;
   readonly #clusters: KubernetesClusters;
   readonly #intents: IntentLog<NamespaceIntent>;
-  /** Namespaces of recorded machine ids. In a new home they are the only source. */
+  /** Namespaces of recorded machine ids: the only source in a new home. */
   readonly #known = new Map<string, NamespaceIntent>();
 
   constructor(context: ProviderContext, clusters: KubernetesClusters) {
@@ -47,27 +45,26 @@ export class NamespaceInventory {
     return [...this.#intents.list(), ...this.#known.values()];
   }
 
-  /** Records that this home is about to create a resource in the namespace. */
+  /** Called before a create in the namespace. */
   record(intent: NamespaceIntent): void {
     this.#intents.record(nameOf(intent), intent);
     this.#clusters.watches.add(intent);
   }
 
-  /** Adds the namespace that a recorded machine id names, whichever home recorded it. */
+  /** For namespaces of recorded machine ids, whichever home recorded them. */
   addKnown({ context, namespace }: NamespaceRef): void {
     this.#known.set(`${context}/${namespace}`, { context, namespace, tags: {} });
     this.#clusters.watches.add({ context, namespace });
   }
 
-  /** Forgets an owner without any remaining resources. */
   forget(ownerKey: string): void {
     for (const intent of this.#intents.list())
       if ([intent.tags['svc-service-key'], intent.tags['svc-owner']].includes(ownerKey)) this.#intents.forget(nameOf(intent));
   }
 
   /**
-   * Runs `work` in each namespace where this home created resources, and in those of the current configuration. Throws
-   * the first failure of a namespace that may have resources with these tags; ignores failures of others.
+   * Works in all namespaces that are recorded or configured. Throws the first failure of a namespace that may have
+   * resources with these tags; ignores failures of others.
    */
   async inAllNamespaces<T>(tags: Tags, signal: AbortSignal | undefined, work: Work<T>): Promise<readonly T[]> {
     const recorded = new Map<string, NamespaceRef>();
@@ -96,13 +93,12 @@ export class NamespaceInventory {
     try {
       return await withDeadline(this.#context.clock, unrecordedMs, ask, () => new SvcError('SVC_KUBERNETES', 'no answer'), signal);
     } catch {
-      // This home should have no resources there: the failure is ignored.
+      // This home should have no resources there.
       return [];
     }
   }
 }
 
-/** Whether the resources of an intent can have all of the tags. */
 function mayHave(intent: NamespaceIntent, tags: Tags): boolean {
   return Object.entries(tags).every(([name, value]) => intent.tags[name] === undefined || intent.tags[name] === value);
 }

@@ -10,31 +10,27 @@ import { gpuLabelFormats, type GpuKind } from './nodes/gpu-labels.ts';
 import { untolerated, type NodeFacts, type Toleration } from './nodes/node-facts.ts';
 import { chooseImage, configuredSelector, podTolerations, readSize, sizeName, requestedSize, type PodSize } from './pod-settings.ts';
 
-/** A Kubernetes context for which offers are computed. */
+/** Input for a context's offers. */
 export interface OfferingContext {
   readonly context: string;
   readonly config: KubernetesContextConfig;
-  /**
-   * `nodes`: the cluster's nodes. `hidden`: the user may not read nodes, so only the scheduler knows them. `why`: the
-   * API server cannot be asked, with the cause as a clause.
-   */
+  /** `hidden`: the user may not read nodes. `why`: the API server cannot be asked; a clause. */
   readonly state: { readonly nodes: readonly NodeFacts[] } | { readonly hidden: true } | { readonly why: string };
 }
 
-/** The contexts that exist, and the contexts that svc may use. */
+/** The contexts of the kubeconfig. */
 export interface KnownContexts {
-  /** All contexts of the kubeconfig. */
   readonly names: readonly string[];
   /** The contexts that svc may use. */
   readonly usable: readonly string[];
 }
 
-/** A message names at most this many nodes. */
+/** Maximum in a message. */
 const shownNodes = 5;
-/** An explanation lists at most this many rejected nodes. */
+/** Maximum of rejected nodes in an explanation. */
 const explainedNodes = 100;
 
-/** Offers for pods in the given clusters, cheapest first; or the reason why there are none. */
+/** Offers for pods, cheapest first, or the reason why there are none. */
 export function kubernetesOffers(
   resources: Resources,
   known: KnownContexts,
@@ -76,7 +72,7 @@ interface ContextJudgement {
   readonly context: string;
   readonly offers: readonly Offer[];
   readonly rejected: readonly RejectedOffer[];
-  /** Why there is no offer, as a clause that begins with the context's name. */
+  /** A clause that begins with the context's name; undefined: there is an offer. */
   readonly why: string | undefined;
   readonly isHidden: boolean;
 }
@@ -114,7 +110,7 @@ function judgeContext(resources: Resources, { context, config, state }: Offering
   return { ...nothing(why), rejected: [...tooDear, ...rejected], isHidden };
 }
 
-/** The request without GPUs, which `checkNode` checks per node, and without the size, which the offer copies. */
+/** Without GPUs, which `checkNode` checks, and without the size, which the offer copies. */
 function forThePod(resources: Resources): Resources {
   return {
     ...resources,
@@ -148,16 +144,15 @@ function offerOf(
   };
 }
 
-/** Whether a node has room for the requested pod. */
 interface NodeFit {
   readonly node: NodeFacts;
-  /** Why no pod fits there now, as a clause; undefined when a pod fits. */
+  /** Why no pod fits now, as a clause; undefined: one fits. */
   readonly why: string | undefined;
   /** Whether its GPUs would satisfy the request if they were free. */
   readonly isRightKind: boolean;
 }
 
-/** Which nodes the configuration allows for pods. Computed once per context. */
+/** Nodes that the configuration allows; computed once per context. */
 interface AllowedNodes {
   readonly selector: readonly (readonly [key: string, value: string])[];
   readonly tolerations: readonly Toleration[];
@@ -205,7 +200,7 @@ function whyNoRoom({ cpus, memoryGb }: PodSize, gpus: number, { free, whole, gpu
   return free.pods < 1 ? `has as many pods as it takes (${whole.pods})` : undefined;
 }
 
-/** The number of pods that fit now. Counted per node: a pod cannot use the free parts of two nodes. */
+/** Counts per node: a pod cannot use the free parts of two nodes. */
 function roomFor({ cpus, memoryGb }: PodSize, accelerator: Offer['accelerator'], fits: readonly NodeFit[]): number {
   const fitting = fits.filter(({ node, why }) => why === undefined && (accelerator === undefined || node.gpu?.name === accelerator.name));
   return fitting.reduce((sum, { node: { free } }) => {
@@ -221,7 +216,7 @@ const times = (free: number, amount: number): number => Math.floor(free / amount
 const shortly = (amount: number): number => Math.floor(amount * 10) / 10;
 const amountLeft = (free: number, whole: number): string => `${shortly(free)} of ${shortly(whole)}`;
 
-/** The kinds of GPUs that pods can get, each once. For a request without GPUs: one undefined. Empty: no pod fits. */
+/** The kinds of GPUs that pods can get; `[undefined]` for a request without GPUs. Empty: no pod fits. */
 function kindsOf(
   resources: Resources,
   config: KubernetesContextConfig,
@@ -230,26 +225,20 @@ function kindsOf(
   const fitting = fits.filter(({ why }) => why === undefined);
   if (requestedGpuCount(resources) === 0) return fitting.length > 0 || config.autoscaler !== undefined ? [undefined] : [];
   const named = new Map<string, GpuKind>();
-  // An autoscaler can add nodes of an existing kind, so the kinds of occupied nodes count too.
+  // An autoscaler can add nodes of an existing kind, so kinds of occupied nodes count too.
   const counted = config.autoscaler === undefined ? fitting : fits.filter(({ isRightKind }) => isRightKind);
   for (const { node } of counted) if (node.gpu !== undefined) named.set(node.gpu.name, node.gpu);
   if (named.size > 0) return [...named.values()];
   return config.autoscaler === undefined ? [] : unseenKinds(resources);
 }
 
-/**
- * The requested kind of GPU when no known node has it: an autoscaler may add such a node, or svc cannot read the nodes.
- * Empty when the request names no kind, because the pod's node selector needs one.
- */
+/** When no known node has the requested kind. Empty without a kind, which the pod's node selector needs. */
 function unseenKinds({ accelerator }: Resources): readonly Pick<GpuKind, 'name' | 'memoryGb'>[] {
   if (accelerator === undefined) return [];
   return [{ name: canonicalAccelerator(accelerator.name) ?? accelerator.name, memoryGb: undefined }];
 }
 
-/**
- * The kinds of GPUs when the user may not read nodes. The configuration must have a node selector that names the kind,
- * or an autoscaler.
- */
+/** For hidden nodes: the configuration must select the kind of GPUs, or have an autoscaler. */
 function hiddenKinds(resources: Resources, config: KubernetesContextConfig): readonly (Pick<GpuKind, 'name' | 'memoryGb'> | undefined)[] {
   if (requestedGpuCount(resources) === 0) return [undefined];
   const selector = configuredSelector(config);
@@ -260,7 +249,7 @@ function hiddenKinds(resources: Resources, config: KubernetesContextConfig): rea
 function whyNoNode(fits: readonly NodeFit[], isHidden: boolean): string {
   if (isHidden) return 'does not let its nodes be read, so their GPUs are unknown';
   if (fits.length === 0) return 'has no nodes';
-  // Nearest match first: a full node with the right GPUs explains more than a node without GPUs.
+  // Nearest match first: a full node with the right GPUs explains more than one without GPUs.
   const ordered = fits.toSorted(
     (a, b) => Number(b.isRightKind) - Number(a.isRightKind) || Number(b.node.closed === undefined) - Number(a.node.closed === undefined),
   );

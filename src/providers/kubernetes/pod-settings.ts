@@ -9,19 +9,19 @@ import type { Toleration } from './nodes/node-facts.ts';
 
 type Settings = Pick<KubernetesContextConfig, 'nodeSelector' | 'tolerations' | 'podConfig'>;
 
-/** A context's configuration for a task: the task's own `pod_config` also decides which nodes its pods may use. */
+/** The task's own `pod_config` also decides which nodes its pods may use. */
 export function forTask(config: KubernetesContextConfig, providerConfig: ProviderConfig | undefined): KubernetesContextConfig {
   const own = providerConfig?.kubernetes?.podConfig;
   // Merged like the pod: the task may remove what the configuration sets.
   return own === undefined ? config : { ...config, ...nodeSettings(config, own), podConfig: {} };
 }
 
-/** The nodes that the configuration allows, by `node_selector` and `pod_config`. */
+/** The nodes that `node_selector` and `pod_config` allow. */
 export function configuredSelector(config: Settings): Readonly<Record<string, string>> {
   return nodeSettings(config).nodeSelector;
 }
 
-/** The taints that pods tolerate: those of the configuration, and the usual ones of GPU nodes and spot nodes. */
+/** Includes the usual taints of GPU nodes and spot nodes. */
 export function podTolerations(config: Settings, gpus: number, isSpot: boolean): readonly Toleration[] {
   return [
     ...nodeSettings(config).tolerations,
@@ -39,10 +39,10 @@ function nodeSettings({ nodeSelector, tolerations, podConfig }: Settings, ...mor
   };
 }
 
-/** Prefix that distinguishes container images from machine images. */
+/** Distinguishes container images from machine images. */
 const mark = 'docker:';
 
-/** The image for a context: the task's image for it, or the configured one. Without either, the reason as a clause. */
+/** The task's image for a context, or the configured one. Without either, the reason as a clause. */
 export function chooseImage(
   imageId: Resources['imageId'],
   context: string,
@@ -59,19 +59,19 @@ export function chooseImage(
 export interface PodSize {
   readonly cpus: number;
   readonly memoryGb: number;
-  /** Whether it may use more memory than requested, if the node has some: when the task sets no memory. */
+  /** Whether it may use more memory than requested: when the task sets none. */
   readonly isMemorySoft: boolean;
 }
 
-/** Request of a task that sets no amount; with GPUs, for each of them. Neither is a limit. */
+/** For a task that sets no amount; with GPUs, for each GPU. Neither is a limit. */
 const defaultCpus = 1;
 const defaultMemoryGb = 2;
 const defaultMemoryGbPerGpu = 4;
 
-/** GB for each requested vCPU, when the task requests no memory. */
+/** For a task that requests no memory. */
 const memoryGbPerCpu = 2;
 
-/** The pod's size for resources: amounts as requested (`2+` is 2), defaults for the rest. */
+/** Amounts as requested (`2+` is 2), defaults for the rest. */
 export function requestedSize(resources: Resources): PodSize {
   const named = resources.instanceType === undefined ? undefined : readSize(resources.instanceType);
   if (named !== undefined) return named;
@@ -82,15 +82,12 @@ export function requestedSize(resources: Resources): PodSize {
   return { cpus, memoryGb, isMemorySoft: true };
 }
 
-/** The size as an instance type, in SkyPilot's form: `2CPU--4GB`, or `2CPU--4GB+` when the pod may use more memory. */
+/** SkyPilot's form: `2CPU--4GB`, or `2CPU--4GB+` when the pod may use more memory. */
 export function sizeName({ cpus, memoryGb, isMemorySoft }: PodSize): string {
   return `${cpus}CPU--${memoryGb}GB${isMemorySoft ? '+' : ''}`;
 }
 
-/**
- * The inverse of `sizeName`; undefined for any other text. Suffixes of SkyPilot's names (`--L4:1`) belong in
- * `accelerators`.
- */
+/** The inverse of `sizeName`. Suffixes of SkyPilot's names (`--L4:1`) belong in `accelerators`. */
 export function readSize(name: string): PodSize | undefined {
   const match = /^(\d+(?:\.\d+)?)CPU--(\d+(?:\.\d+)?)GB(\+?)$/.exec(name);
   if (match === null) return undefined;

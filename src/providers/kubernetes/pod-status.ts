@@ -20,24 +20,23 @@ export interface PodEvent extends KubeObject {
   readonly eventTime?: string;
 }
 
-/** The known state of one pod of a machine. */
+/** What svc knows about one pod of a machine. */
 export interface PodSight {
   readonly name: string;
-  /** Undefined when the pod does not exist. */
   readonly pod: Pod | undefined;
-  /** The Kubernetes cluster's events about it, the oldest first; empty when not needed or unknown. */
+  /** Oldest first; empty when not needed or unknown. */
   readonly events: readonly PodEvent[];
-  /** Trouble of its node; undefined while the node reports ready. */
+  /** Undefined while its node reports ready. */
   readonly trouble: NodeTrouble | undefined;
-  /** Whether the user may not read nodes. Then only the pod itself shows its node's state. */
+  /** The user may not read nodes. Then only the pod shows its node's state. */
   readonly areNodesHidden: boolean;
-  /** See `areMostNodesCutOff`; absent means no. */
+  /** See `areMostNodesCutOff`. */
   readonly areMostCutOff?: boolean;
 }
 
 type Gone = Extract<MachineStatus, { readonly state: 'gone' }>;
 
-/** A machine's status: gone as soon as one of its pods is, running when all of them are. */
+/** A machine is gone as soon as one of its pods is, and running when all of them are. */
 export function machineStatus(pods: readonly PodSight[]): MachineStatus {
   const statuses = pods.map((sight) => podStatus(sight));
   const worst = statuses.find(({ state }) => state === 'gone') ?? statuses.find(({ state }) => state === 'booting') ?? statuses[0];
@@ -46,7 +45,6 @@ export function machineStatus(pods: readonly PodSight[]): MachineStatus {
   return silence !== undefined && (worst.state === 'running' || worst.state === 'booting') ? { ...worst, silence } : worst;
 }
 
-/** A group is silent when any of its pods is. */
 function commonSilence(silences: readonly MachineSilence[]): MachineSilence | undefined {
   const [first] = silences;
   if (first === undefined) return undefined;
@@ -82,10 +80,7 @@ export function podStatus(sight: PodSight): MachineStatus {
   return runs ? { state: 'running', silence } : { state: 'booting', message: silence.message, silence };
 }
 
-/**
- * Why a recorded pod's state is unknown now. Undefined where its node, or the Kubernetes cluster for that node, reports
- * the state.
- */
+/** Why a pod's state is unknown now. Undefined where its node, or the Kubernetes cluster for the node, reports it. */
 function silenceOf({ trouble, areNodesHidden, areMostCutOff = false }: PodSight, pod: Pod): MachineSilence | undefined {
   const isDeleted = pod.metadata.deletionTimestamp !== undefined;
   if (trouble?.kind === 'silent') {
@@ -101,10 +96,7 @@ function silenceOf({ trouble, areNodesHidden, areMostCutOff = false }: PodSight,
   return undefined;
 }
 
-/**
- * Whether the Kubernetes cluster gets no more reports about a pod from its node. It then marks the pod as not ready,
- * although all containers were ready in the last report.
- */
+/** Whether the node stopped reporting: the pod is marked as not ready, although all of its containers are. */
 function isCutOff({ status }: Pod): boolean {
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
   if (ready?.status !== 'False' || ready.reason !== undefined) return false;
@@ -112,7 +104,7 @@ function isCutOff({ status }: Pod): boolean {
   return containers.length > 0 && containers.every((container) => container.ready === true);
 }
 
-/** Whether silence is widespread where nodes are hidden. Only the nodes of this home's own pods are known then. */
+/** Whether silence is widespread where nodes are hidden. Only nodes with pods of this home are known then. */
 export function areMostNodesCutOff(pods: readonly Pod[]): boolean {
   const living = pods.filter((pod) => pod.spec?.nodeName !== undefined && !hasEnded(pod));
   const byNode = [...Map.groupBy(living, (pod) => pod.spec?.nodeName).values()];
@@ -132,7 +124,7 @@ function lost(message: string): Gone {
   return { state: 'gone', reason: 'unknown', message, mayPass: true };
 }
 
-/** A pod's reasons that mean that the provider reclaimed it. */
+/** Reasons of reclaimed pods. */
 const preemptedReasons = new Set([
   'Evicted',
   'Preempting',
@@ -144,7 +136,7 @@ const preemptedReasons = new Set([
   'DeletionByTaintManager',
 ]);
 
-/** Reasons of events with the same meaning. */
+/** The same for events. */
 const preemptedEvents = new Set(['Preempted', 'Preempting', 'Evicted', 'TaintManagerEviction', 'NodeShutdown', 'DisruptionTarget']);
 
 function explained(otherwise: Gone['reason'], events: readonly PodEvent[], disruption: Gone | undefined): Gone {
@@ -155,7 +147,7 @@ function explained(otherwise: Gone['reason'], events: readonly PodEvent[], disru
   return { state: 'gone', reason: 'preempted', message: sentence(preemption.reason ?? 'Taken', preemption.message) };
 }
 
-/** Since Kubernetes 1.26 a pod's condition names the cause of its end. */
+/** Kubernetes 1.26 and later name the cause of a pod's end in a condition. */
 function disruptionOf(pod: Pod): Gone | undefined {
   const condition = pod.status?.conditions?.find(({ type, status }) => type === 'DisruptionTarget' && status === 'True');
   return condition === undefined
@@ -170,8 +162,8 @@ function preemptionOf({ status: { reason, message } = {} }: Pod): Gone | undefin
 }
 
 /**
- * Whether a pod ended because it was removed. Since Kubernetes 1.27 nodes report the end of containers before the pod
- * is deleted: that report alone does not show the cause. A pod that had ended before its removal ended by itself.
+ * Whether a pod ended because it was removed. Since Kubernetes 1.27 nodes report the containers' end before the pod is
+ * deleted, so only the times tell: a pod that had ended before its removal ended by itself.
  */
 function wasEnded({ metadata, status }: Pod): boolean {
   const { deletionTimestamp, deletionGracePeriodSeconds = 0 } = metadata;
@@ -196,8 +188,7 @@ function ended(pod: Pod, events: readonly PodEvent[]): Gone {
     failed.find(({ name }) => name === mainContainer);
   if (worst !== undefined && reason === undefined)
     return { state: 'gone', reason: 'unknown', message: endText(worst.name, worst.end, pod) };
-  // No container was started: the node rejected the pod, for example because it has less room than the scheduler
-  // assumed.
+  // No container was started: the node rejected the pod, for example because the scheduler assumed more room.
   const wasRefused = initContainerStatuses.length + containerStatuses.length === 0;
   if (reason !== undefined)
     return { state: 'gone', reason: 'unknown', message: sentence(reason, message), ...(wasRefused && { mayPass: true, refusal: noRoom }) };
@@ -215,10 +206,10 @@ function endText(name: string, { reason, exitCode, signal, message }: ContainerE
   return sentence(`Its container ${name} ended: ${how}`, message);
 }
 
-/** How many failed image pulls end a pod; Kubernetes waits 10 s, 20 s, 40 s in between. */
+/** A pod ends after so many failed image pulls; Kubernetes waits 10 s, 20 s, 40 s in between. */
 const pullTries = 3;
 
-/** Reasons of warnings about a node's setup that keep no pod from starting. */
+/** Warnings about a node's setup that keep no pod from starting. */
 const idleWarnings = new Set(['MissingClusterDNS', 'DNSConfigForming']);
 
 function waiting(pod: Pod, events: readonly PodEvent[]): MachineStatus {
@@ -228,7 +219,7 @@ function waiting(pod: Pod, events: readonly PodEvent[]): MachineStatus {
   if (trouble.kind === 'image') return pulling(trouble, events);
   const { container } = trouble;
   const lastEnd = container?.lastState?.terminated;
-  // The node's message about the container may contain more than the pod does.
+  // The node's message may say more than the pod's.
   const besides = container === undefined ? undefined : (lastEnd?.message ?? warning?.message);
   const message = sentence(troubleText(trouble, trouble.message ?? besides));
   // A container that has ended is restarted, or the pod has ended. A container that waits for its restart has ended
@@ -256,7 +247,6 @@ function pulling(trouble: PodTrouble, events: readonly PodEvent[]): MachineStatu
   return { state: 'gone', reason: 'unknown', ...detail, isHopeless: isDefiniteAnswer(why) };
 }
 
-/** `Reason: message.` */
 function sentence(reason: string, message?: string): string {
   const said = message?.trim().replaceAll(/\s+/g, ' ') ?? '';
   return asSentence(said === '' ? reason : `${reason}: ${said}`);

@@ -12,30 +12,30 @@ import { lastingMs } from './nodes/node-health.ts';
 
 /** Watches continue for this long after their last listener, ms: callers wait, ask and wait again. */
 const lingerMs = 30_000;
-/** A watch that was not confirmed for this long, ms, is not trusted; API servers confirm once a minute. */
+/** Without confirmation for this long, ms, a watch is not trusted; API servers confirm once a minute. */
 const confirmedMs = 100_000;
 
-/** Backoff between two attempts to begin a watch: each may run the user's login program. */
+/** Each attempt to begin a watch may run the user's login program. */
 const retry: Backoff = { firstMs: 1_000, longestMs: 30_000, jitter: 0.5 };
 
-/** A namespace of a context whose pods are watched. */
+/** A namespace of a context. */
 export interface NamespaceRef {
   readonly context: string;
   readonly namespace: string;
 }
 
-/** Pods by their machine. */
+/** Pods by the base name of their machine. */
 export type PodsByMachine = ReadonlyMap<string, readonly Pod[]>;
 type NodesByName = ReadonlyMap<string, Node>;
 
-/** Groups pods by their machine. */
+/** Groups pods by machine. */
 export function byMachine(pods: readonly Pod[]): PodsByMachine {
   return Map.groupBy(pods, ({ metadata }) => metadata.labels?.[ownLabels.machine] ?? '');
 }
 
 const byName = (nodes: readonly Node[]): NodesByName => new Map(nodes.map((node) => [node.metadata.name, node]));
 
-/** The listeners of a watch. `onEnd` is called when there was none for `lingerMs`. */
+/** A watch's listeners. Calls `onEnd` when there was none for `lingerMs`. */
 export class Listeners {
   readonly #all = new Set<() => void>();
   readonly #clock: Clock;
@@ -51,10 +51,9 @@ export class Listeners {
     return this.#all.size === 0;
   }
 
-  /** Adds a listener until the signal aborts. */
   add(onChange: () => void, signal: AbortSignal): void {
     this.#lingering?.();
-    // A separate function for each call: the same callback may be registered twice.
+    // The same callback may be registered twice.
     const listener = (): void => onChange();
     this.#all.add(listener);
     signal.addEventListener('abort', () => this.#remove(listener), { once: true });
@@ -71,8 +70,8 @@ export class Listeners {
 }
 
 /**
- * Watches this home's pods, in every namespace where it created something, and the nodes, while there is a listener.
- * `KubernetesCluster` uses this state, and asks the API server where the state is missing or not trusted any more.
+ * While there is a listener, watches the nodes, and this home's pods in every namespace where it created something.
+ * `KubernetesCluster` asks the API server where this state is missing or not trusted.
  */
 export class PodWatches {
   readonly #deps: { readonly clock: Clock; readonly random: Random };
@@ -93,7 +92,6 @@ export class PodWatches {
     });
   }
 
-  /** Calls `onChange` after each change until the signal aborts. */
   listen(onChange: () => void, signal: AbortSignal, namespaces: readonly NamespaceRef[]): void {
     if (signal.aborted) return;
     this.#running ??= new AbortController();
@@ -101,7 +99,6 @@ export class PodWatches {
     for (const namespace of namespaces) this.add(namespace);
   }
 
-  /** Watches a namespace from now on, because it may have machines. */
   add({ context, namespace }: NamespaceRef): void {
     if (this.#running === undefined) return;
     const { signal } = this.#running;
@@ -113,20 +110,16 @@ export class PodWatches {
     if (!this.#nodes.has(context)) this.#nodes.set(context, this.#watch(context, pathOfAll('Node'), byName, { keep: countedNode, signal }));
   }
 
-  /** This home's pods in a namespace; undefined where they are not watched, or the watch is not trusted now. */
+  /** Undefined: the pods are not watched, or the watch is not trusted now. */
   pods(context: string, namespace: string): PodsByMachine | undefined {
     return this.#pods.get(`${context}/${namespace}`)?.();
   }
 
-  /** All nodes of a context; undefined as with `pods`. */
   nodes(context: string): NodesByName | undefined {
     return this.#nodes.get(context)?.();
   }
 
-  /**
-   * Watches a collection. The result is a function that returns the index that `order` makes of it, or undefined while
-   * the watch is not trusted.
-   */
+  /** Returns a getter of the index that `order` makes; it returns undefined while the watch is not trusted. */
   #watch<T extends KubeObject, Index>(
     context: string,
     path: string,
@@ -135,7 +128,7 @@ export class PodWatches {
   ): () => Index | undefined {
     let list: WatchedList<T> | undefined;
     let isUnreachable = false;
-    // Kept until the next change: many machines are inspected one by one.
+    // Kept until the next change: machines are inspected one by one.
     let index: Index | undefined;
     const begin = async (): Promise<void> => {
       const api = await this.#api(context);
@@ -159,10 +152,7 @@ export class PodWatches {
     };
   }
 
-  /**
-   * Retries with backoff. Until a watch begins, for example before a login, `inspect` asks the API server and reports
-   * its error.
-   */
+  /** Until a watch begins, for example before a login, `inspect` asks the API server. */
   #untilBegun(begin: () => Promise<void>, signal: AbortSignal, failures = 0): void {
     if (signal.aborted) return;
     const { clock, random } = this.#deps;
@@ -173,17 +163,17 @@ export class PodWatches {
 
   #onChange(path: string, changes: readonly ObjectChange<KubeObject>[]): void {
     if (path !== pathOfAll('Node')) return this.#listeners.notify();
-    // Nodes change all the time, mostly in fields without effect here.
+    // Nodes change all the time, mostly without effect here.
     if (!changes.some(({ before, after }) => readiness(before) !== readiness(after))) return;
     this.#listeners.notify();
-    // A node that stays silent is acted upon a little later: listeners must poll again then.
+    // A silent node is acted upon a little later: listeners must poll again then.
     this.#deps.clock.after(lastingMs + 50, () => this.#listeners.notify());
   }
 }
 
 const readiness = (node: Node | undefined): boolean | undefined => node && isNodeReady(node);
 
-/** Whether the user may list a collection at all: without the right, a watch would be refused every few seconds. */
+/** Whether the user may list a collection: if not, a watch would be refused every few seconds. */
 export async function mayList(
   api: KubeApi,
   path: string,

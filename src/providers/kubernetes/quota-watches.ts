@@ -7,25 +7,20 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Random } from '../../shared/random.ts';
 import { Listeners, mayList, type NamespaceRef } from './pod-watches.ts';
 
-/** The fields of a quota that show how much is left. */
 interface ResourceQuota extends KubeObject {
   readonly spec?: unknown;
   readonly status?: { readonly hard?: Quantities; readonly used?: Quantities };
 }
 
-/** After a pod has gone, the quota controller takes this long to count again, ms. */
+/** The quota controller counts again this long after a pod has gone, ms. */
 const recountMs = 1_500;
 
-/** The kept part of a pod: only its end matters. */
 const endOfPod = ({ metadata, status }: Pod): Pod => ({
   metadata,
   status: { ...(status?.phase !== undefined && { phase: status.phase }) },
 });
 
-/**
- * Whether a refused pod may fit after a quota changed. The quota is deleted, allows more, is used less, or is new and
- * for the pod's class.
- */
+/** A quota changed so that a refused pod may fit: it is gone, new, allows more, or is used less. */
 function mayFreeQuota({ before, after }: ObjectChange<ResourceQuota>): boolean {
   if (before === undefined || after === undefined) return true;
   const text = ({ spec, status }: ResourceQuota): string => JSON.stringify([spec, status?.hard]);
@@ -34,20 +29,16 @@ function mayFreeQuota({ before, after }: ObjectChange<ResourceQuota>): boolean {
   return [...readQuantities(before.status?.used)].some(([name, amount]) => (used.get(name) ?? 0) < amount);
 }
 
-/** Whether a pod that ended, or was deleted, may have freed quota. */
 const mayFreeRoom = ({ before, after }: ObjectChange<Pod>): boolean =>
   before !== undefined && !hasEnded(before) && (after === undefined || hasEnded(after));
 
 interface WatchedNamespace {
   readonly listeners: Listeners;
-  /** A change without a listener, for example during an attempt. */
+  /** There was a change without a listener, for example during an attempt. */
   hasMissed: boolean;
 }
 
-/**
- * Watches the quotas of namespaces that refused a pod, and reports changes after which it may fit. Where the user may
- * not read quotas, it watches the pods of the namespace instead.
- */
+/** Reports changes after which a refused pod may fit. Watches pods where the user may not read quotas. */
 export class QuotaWatches {
   readonly #deps: { readonly clock: Clock; readonly random: Random };
   readonly #api: (context: string) => Promise<KubeApi>;
@@ -58,7 +49,6 @@ export class QuotaWatches {
     this.#api = api;
   }
 
-  /** Calls `onFreed` after each such change until the signal aborts. */
   listen(ref: NamespaceRef, onFreed: () => void, signal: AbortSignal): void {
     if (signal.aborted) return;
     const key = `${ref.context}/${ref.namespace}`;
@@ -103,7 +93,7 @@ export class QuotaWatches {
       // A change between the refusal and the first list was not seen.
       notify();
     };
-    // Without a watch only the backoff ends the refusal; the next search begins another watch.
+    // Without a watch only the backoff ends the refusal. The next search begins another watch.
     watch().catch(() => this.#namespaces.delete(key));
     return watched;
   }

@@ -37,7 +37,7 @@ const minFreeBytes = 100 * 1_048_576;
 
 const bytesPerGb = 1_073_741_824;
 
-/** Digits of a machine's id: few enough for socket paths, enough to avoid collisions. */
+/** Few enough for socket paths, enough to avoid collisions. */
 const idDigits = 16;
 
 /** This machine as a provider: its machines are folders whose programs the kernel isolates. */
@@ -136,7 +136,6 @@ export class LocalProvider implements Provider {
     });
   }
 
-  /** The provider creates nothing beside machines. */
   release(): Promise<void> {
     return Promise.resolve();
   }
@@ -148,8 +147,7 @@ export class LocalProvider implements Provider {
     if (record.preempted) return { state: 'gone', reason: 'preempted' };
     if (regions.find(({ name }) => name === record.region)?.state !== 'lost') return { state: 'running' };
     await endProcesses({ files: home.files(id), record, clock: this.#context.clock, signal });
-    // Another process may have removed the machine meanwhile: `replace` must not recreate its folder with only this
-    // record.
+    // If another process has removed the machine, `replace` must not recreate its folder.
     if (home.read(id) !== undefined) home.replace({ ...record, preempted: true });
     return { state: 'gone', reason: 'preempted' };
   }
@@ -200,7 +198,7 @@ function refuseWithoutSpace(dir: string): void {
   if (free < minFreeBytes) throw new SvcError('SVC_NO_SPACE', `There are ${Math.floor(free / 1_048_576)} MB left on the disk of ${dir}.`);
 }
 
-/** GPUs that no other machine has; null where this computer has none. */
+/** Null where this computer has no GPUs. */
 function allotGpus(gpus: readonly Gpu[], { accelerator }: Offer, machines: readonly MachineRecord[]): readonly number[] | null {
   if (gpus.length === 0) return null;
   if (accelerator === undefined) return [];
@@ -216,7 +214,6 @@ function allotGpus(gpus: readonly Gpu[], { accelerator }: Offer, machines: reado
   return free.slice(0, accelerator.count).map(({ index }) => index);
 }
 
-/** The findings for this machine, for `svc check`. */
 async function checkLocal(context: IsolationContext, settings: LocalConfig): Promise<ProviderCheck> {
   const gpus = await findGpus(context.clock, settings.gpus);
   const regions = settings.regions.map(({ name, state }) => (state === 'up' ? name : `${name} (${state})`)).join(', ');
@@ -250,15 +247,12 @@ function whyNotIsolated({ isForced, refused }: IsolationChoice): string {
   return isForced || why === undefined ? 'isolation is turned off on this computer' : `this computer cannot isolate them (${why})`;
 }
 
-/** Below the ranges that systems use for ephemeral ports and svc uses for endpoints. */
+/** Below the ranges for ephemeral ports and for svc's endpoints. */
 const firstPort = 20_000;
 const portCount = 9_000;
 const attempts = 100;
 
-/**
- * A port that no process listens on and that no other machine has. Another process may take it before the program does;
- * then the program reports that.
- */
+/** Another process may take the port before the program does; then the program reports that. */
 async function chooseOwnPort(random: Random, taken: readonly number[]): Promise<number> {
   for (let attempt = 0; attempt < attempts; attempt += 1) {
     const port = firstPort + Math.floor(random() * portCount);

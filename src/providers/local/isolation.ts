@@ -15,41 +15,34 @@ import { writeEnterFiles, filesIn } from './machine-store.ts';
 import { readIfThere } from '../../shared/system/files.ts';
 import { removeTree } from './remove-tree.ts';
 
-/** The isolation of new machines, and why there is no better one. */
+/** The isolation of new machines, and how to get a better one. */
 export interface IsolationChoice extends FoundIsolation {
-  /** Whether the user set it. */
   readonly isForced: boolean;
   readonly remedies: readonly string[];
 }
 
-/** Dependencies of a try. */
+/** What a try depends on. */
 export interface IsolationContext {
   readonly paths: HomePaths;
   readonly clock: Clock;
 }
 
-/**
- * A longer try counts as hanging. A good one takes 10 to 100 ms, and seconds on a busy computer. A premature abort
- * would leave this process with weaker isolation until it ends.
- */
+/** A good try takes up to 100 ms, or seconds on a busy computer. An aborted try weakens this process's isolation. */
 const tryTimeoutMs = 20_000;
 
-/** Names that users may configure but that this version does not support. */
+/** Users may configure these, but this version does not support them. */
 const notBuiltIn = new Set<string>(['podman', 'container']);
 
 const choices = new Map<string, Promise<IsolationChoice>>();
 
-/**
- * The best isolation that works on this machine, or the configured one; tried once per process. Throws SVC_ISOLATION
- * when the configured one does not work.
- */
+/** The configured or best isolation, tried once per process. Throws SVC_ISOLATION when the configured one fails. */
 export function chooseIsolation(context: IsolationContext, configured: LocalIsolation): Promise<IsolationChoice> {
   const requested = envVar('SVC_LOCAL_ISOLATION') ?? configured;
   const known = choices.get(requested);
   if (known !== undefined) return known;
   const choice = choose(context, requested);
   choices.set(requested, choice);
-  // A refusal is final only for the callers that wait now: the user may fix the cause.
+  // Only for callers that wait now: the user may fix the cause.
   choice.catch(() => choices.delete(requested));
   return choice;
 }
@@ -79,7 +72,7 @@ function doesNotWork(forced: IsolationKind, { refused }: FoundIsolation): SvcErr
   });
 }
 
-/** Runs a command, and removes the try's folder itself when the trying process was killed meanwhile. */
+/** Removes the try's folder if the trying process was killed meanwhile. */
 const thenTidy = `
 "$@"
 code=$?
@@ -88,7 +81,7 @@ trier=
 [ -n "$trier" ] || rm -rf -- "$0"
 exit "$code"`;
 
-/** Enters the isolation and runs a command there. Undefined when it exited with 0, else why not. */
+/** Runs a command in the isolation. Returns why it did not exit with 0. */
 async function whyNot(
   context: IsolationContext,
   kind: IsolationKind,
@@ -120,7 +113,7 @@ async function whyNot(
   }
 }
 
-/** Removes folders of processes that were killed during a try. */
+/** Removes the folders of processes that were killed during a try. */
 async function removeAbandonedTries({ paths: { runtimeDir }, clock }: IsolationContext): Promise<void> {
   mkdirSync(runtimeDir, { recursive: true, mode: 0o700 });
   for (const name of readdirSync(runtimeDir)) {
@@ -129,7 +122,7 @@ async function removeAbandonedTries({ paths: { runtimeDir }, clock }: IsolationC
   }
 }
 
-/** Whether this computer can reach any other: it has a route that is not over loopback. */
+/** Routes over loopback do not count. */
 function hasRoute(): boolean {
   const ipv4 = readIfThere('/proc/net/route').split('\n').slice(1);
   const ipv6 = readIfThere('/proc/net/ipv6_route').split('\n');
@@ -149,9 +142,7 @@ function setting(path: string): string | undefined {
   }
 }
 
-/**
- * Remedies for better isolation than the one in use; one sentence or command each, empty when there is nothing better.
- */
+/** Empty when there is nothing better. */
 function remediesFor(kind: IsolationKind, outbound: OutboundKind): readonly string[] {
   return [...isolationRemedies(kind), ...outboundRemedies(outbound)];
 }
@@ -177,13 +168,13 @@ function outboundRemedies(outbound: OutboundKind): readonly string[] {
   return canUseTun() ? [install] : [`${install}; and let users open its device: sudo modprobe tun && sudo chmod 666 /dev/net/tun`];
 }
 
-/** Whether this user may open the device that creates a network. */
+/** /dev/net/tun creates networks. */
 function canUseTun(): boolean {
   try {
     accessSync('/dev/net/tun', constants.R_OK | constants.W_OK);
     return true;
   } catch {
-    // Missing, or only root may use it.
+    // It is missing, or only root may use it.
     return false;
   }
 }

@@ -11,7 +11,7 @@ import { programEntry, programFile } from '../../shared/program-files.ts';
 import { writeFileAtomic } from '../../shared/system/files.ts';
 import type { MachineId } from '../provider.ts';
 
-/** The contents of a local machine's `machine.json`: everything needed to use it, and to remove it in any state. */
+/** A local machine's `machine.json`: what is needed to use it, and to remove it in any state. */
 export interface MachineRecord {
   readonly id: MachineId;
   readonly key: string;
@@ -19,25 +19,21 @@ export interface MachineRecord {
   readonly tags: Readonly<Record<string, string>>;
   readonly isolation: IsolationKind;
   readonly outbound: OutboundKind;
-  /** In the environment of every process of the machine, and nowhere else: the last resort for finding them. */
+  /** In the environment of each of the machine's processes, and nowhere else: the last resort for finding them. */
   readonly cookie: string;
-  /** GPUs allotted to this machine alone; null where there are none. */
+  /** GPUs of this machine alone; null: there are none. */
   readonly gpus: readonly number[] | null;
-  /** The port its program must listen on, where it has no network of its own. */
+  /** Its program must listen on this port where the machine has no network of its own. */
   readonly ownPort: number | null;
   readonly createdAt: number;
-  /**
-   * The provider reclaimed it. Its folder stays until it is destroyed, so that a late `inspect` still reports the
-   * reason.
-   */
+  /** Its folder stays until the machine is destroyed, so that a late `inspect` still reports the reason. */
   readonly preempted: boolean;
 }
 
-/** The paths of a local machine's files. */
+/** The paths of a local machine. */
 export interface MachineFiles {
   readonly dir: string;
   readonly record: string;
-  /** Working folder of its processes. */
   readonly base: string;
   /** The folder that its program sees as /tmp. */
   readonly tmp: string;
@@ -46,24 +42,23 @@ export interface MachineFiles {
   readonly enterConf: string;
   readonly forwarder: string;
   readonly resolvConf: string;
-  /** While this file exists, nothing more is started on the machine. */
+  /** While it exists, nothing is started on the machine. */
   readonly destroying: string;
-  /** The sockets' folder is separate: its path is short enough for them. */
+  /** Its folder's path is short enough for sockets. */
   readonly socket: string;
   readonly proxySocket: string;
 }
 
-/** The folder of all local machines. */
 function machinesDir(paths: HomePaths): string {
   return join(paths.localDir, 'machines');
 }
 
-/** Pure: creates nothing. */
+/** A machine's paths; creates nothing. */
 export function machineFiles(paths: HomePaths, id: string): MachineFiles {
   return filesIn(join(machinesDir(paths), id), paths.runtimeDir, id);
 }
 
-/** The files of a machine in a folder other than its final one. */
+/** The paths of a machine in any folder. */
 export function filesIn(dir: string, runtimeDir: string, id: string): MachineFiles {
   return {
     dir,
@@ -81,7 +76,6 @@ export function filesIn(dir: string, runtimeDir: string, id: string): MachineFil
   };
 }
 
-/** Undefined when the text is not a record: written by another version, or cut short. */
 function parseMachineRecord(text: string): MachineRecord | undefined {
   const value = parseJson(text);
   return isMachineRecord(value) ? value : undefined;
@@ -99,8 +93,8 @@ function isMachineRecord(value: unknown): value is MachineRecord {
 }
 
 /**
- * Fills a machine's folder with the files that enter its isolation. Scripts are copied: a shell reads them while they
- * run, and a newer version of svc may replace its own.
+ * Writes the files that enter a machine's isolation. Scripts are copied: a shell reads them while they run, and a newer
+ * svc may replace its own.
  */
 export function writeEnterFiles(files: MachineFiles, paths: HomePaths, isolation: IsolationKind, outbound: OutboundKind): void {
   mkdirSync(files.base, { recursive: true, mode: 0o700 });
@@ -125,7 +119,7 @@ export function writeEnterFiles(files: MachineFiles, paths: HomePaths, isolation
   writeFileSync(files.enterConf, enterConf(settings), { mode: 0o600 });
 }
 
-/** Folders below /tmp that a program needs, although it sees a /tmp of its own. */
+/** The program needs these folders, although it sees a /tmp of its own. */
 function keptBelowTmp(): readonly string[] {
   const needed = [envVar('HOME') ?? '', dirname(process.execPath)];
   return [...new Set(needed)].filter((dir) => dir.startsWith('/tmp/'));
@@ -143,7 +137,7 @@ function hostResolvConf(): string {
 const idPattern = /^[a-z0-9]+$/;
 const unfinishedPrefix = '.new-';
 
-/** The local machines as folders. They exist without a running process. */
+/** Local machines are folders; they exist without a running process. */
 export class MachineStore {
   readonly paths: HomePaths;
 
@@ -151,7 +145,6 @@ export class MachineStore {
     this.paths = paths;
   }
 
-  /** Lock of operations that must see all machines at once. */
   get lockFile(): string {
     return join(this.paths.localDir, 'machines.lock');
   }
@@ -160,7 +153,6 @@ export class MachineStore {
     return machineFiles(this.paths, id);
   }
 
-  /** Undefined when there is no such machine. */
   read(id: string): MachineRecord | undefined {
     if (!idPattern.test(id)) return undefined;
     try {
@@ -175,16 +167,14 @@ export class MachineStore {
     return this.#names().flatMap((name) => this.read(name) ?? []);
   }
 
-  /**
-   * Creates a machine's folder atomically: it exists with all its files, or not at all. The caller must hold the lock.
-   */
+  /** Atomic: the folder exists with all its files, or not at all. The caller must hold the lock. */
   add(record: MachineRecord): void {
     const dir = machinesDir(this.paths);
     for (const name of this.#names()) if (name.startsWith(unfinishedPrefix)) rmSync(join(dir, name), { recursive: true, force: true });
     const unfinished = join(dir, `${unfinishedPrefix}${record.id}-${randomHex(6)}`);
     mkdirSync(unfinished, { recursive: true, mode: 0o700 });
     mkdirSync(this.paths.runtimeDir, { recursive: true, mode: 0o700 });
-    // Only the folder is renamed; the paths of sockets do not change.
+    // The paths of sockets do not change with the rename.
     writeEnterFiles(filesIn(unfinished, this.paths.runtimeDir, record.id), this.paths, record.isolation, record.outbound);
     writeFileSync(join(unfinished, 'machine.json'), JSON.stringify(record), { mode: 0o600 });
     renameSync(unfinished, this.files(record.id).dir);

@@ -13,7 +13,7 @@ export interface LocalFacts {
   readonly gpus: readonly Gpu[];
 }
 
-/** One offer per region that satisfies the resources, or why there is none. */
+/** One offer per region, or why there is none. */
 export function localOffers(resources: Resources, facts: LocalFacts, regions: readonly LocalRegion[]): OfferList {
   const whyNone = whyNot(resources, facts) ?? whyNoRegion(resources, regions);
   if (whyNone !== undefined) return { offers: [], whyNone };
@@ -68,15 +68,12 @@ function describe(amount: Amount | undefined): string {
   return amount === undefined ? 'any' : `${amount.value}${amount.atLeast ? '+' : ''}`;
 }
 
-/** The driver can take seconds to wake up. */
+/** ms. The driver can take seconds to wake up. */
 const queryTimeoutMs = 20_000;
 
 let detected: Promise<readonly Gpu[]> | undefined;
 
-/**
- * The GPUs of this machine; queried once per process. The query also makes the driver create its device files, which
- * machines then find.
- */
+/** Queries once per process. The query also makes the driver create its device files for machines. */
 export function findGpus(clock: Clock, configured: Accelerator | undefined): Promise<readonly Gpu[]> {
   if (configured !== undefined) {
     const { name, count } = configured;

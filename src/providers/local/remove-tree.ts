@@ -7,8 +7,8 @@ import { wholeEnv } from '../../shared/env.ts';
 import { hasErrno, SvcError } from '../../shared/errors.ts';
 
 /**
- * Removes a folder with everything in it, except entries whose name is kept. Unmounts file systems mounted below it
- * first and never deletes through a mount: the files there are not svc's. Succeeds when the folder is already gone.
+ * Removes a folder, except entries to keep. Unmounts file systems below it first and never deletes through a mount: the
+ * files there are not svc's. Succeeds when the folder is already gone.
  */
 export async function removeTree(dir: string, clock: Clock, keep: readonly string[] = []): Promise<void> {
   await unmountBelow(dir, clock);
@@ -21,16 +21,13 @@ async function removeEntry(path: string): Promise<void> {
     await rm(path, { recursive: true, force: true });
   } catch (error) {
     if (!hasErrno(error, 'EACCES', 'EPERM', 'ENOTEMPTY')) throw error;
-    // Programs create folders that even their owner may not change (module caches do).
+    // Programs create folders that even their owner may not change, such as module caches.
     await openFolders(path);
     await rm(path, { recursive: true, force: true, maxRetries: 5 });
   }
 }
 
-/**
- * The refused removal works on many entries at once and may still be removing some: entries that vanish meanwhile are
- * ignored.
- */
+/** Ignores entries that vanish: the refused removal may still be removing some. */
 async function openFolders(path: string): Promise<void> {
   try {
     if (!(await lstat(path)).isDirectory()) return;
@@ -67,7 +64,7 @@ async function unmountBelow(dir: string, clock: Clock): Promise<void> {
   });
 }
 
-/** Mount points below a folder, oldest first (proc_pid_mountinfo(5): field 5, with octal escapes). */
+/** Mount points, oldest first (proc_pid_mountinfo(5): field 5, with octal escapes). */
 export function mountsBelow(dir: string, mountInfo = readFileSync('/proc/self/mountinfo', 'utf8')): readonly string[] {
   return mountInfo
     .split('\n')

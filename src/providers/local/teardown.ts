@@ -10,11 +10,10 @@ import type { MachineFiles, MachineRecord } from './machine-store.ts';
 import { readIfThere } from '../../shared/system/files.ts';
 import { removeTree } from './remove-tree.ts';
 
-/** How long the kernel may take to end killed processes; a process in the middle of disk access takes longest. */
+/** The kernel's time to end killed processes; a process in disk access takes longest. */
 const endTimeoutMs = 30_000;
 const roundBackoff: Backoff = { firstMs: 5, longestMs: 100 };
 
-/** Input of a teardown. */
 interface Teardown {
   readonly files: MachineFiles;
   /** Undefined when the folder is incomplete. */
@@ -24,35 +23,32 @@ interface Teardown {
 }
 
 /**
- * Ends a machine's processes and removes its files. The order lets a later call resume after a crash at any line: the
- * record, whose cookie identifies the processes, is removed last.
+ * Ends a machine's processes and removes its files. Removes the record last, because its cookie identifies the
+ * processes: a later call can then resume after a crash at any line.
  */
 export async function tearDown(teardown: Teardown): Promise<void> {
   const { files, clock } = teardown;
   try {
-    // From now on nothing more is started on the machine.
+    // From now on nothing is started on the machine.
     writeFileSync(files.destroying, '');
   } catch (error) {
     if (hasErrno(error, 'ENOENT', 'ENOTDIR')) {
       removeSockets(files);
       return;
     }
-    // A full disk has no inode for the mark, and the removal frees many: it must go on without the mark.
+    // A full disk has no inode for the mark. The removal frees inodes, so it goes on without the mark.
     if (!hasErrno(error, 'ENOSPC', 'EDQUOT')) throw error;
   }
   await endProcesses(teardown);
   await removeTree(files.dir, clock, ['machine.json', 'destroying']);
-  // A program that was being started meanwhile fails, because its scripts are gone. Its first processes may still run.
+  // A program that was being started fails without its scripts. Its first processes may still run.
   await endProcesses(teardown);
   removeSockets(files);
   await rm(files.record, { force: true });
   await removeTree(files.dir, clock);
 }
 
-/**
- * Ends everything that runs on a machine. The namespaces' first processes are killed first: with them the kernel ends
- * all others inside.
- */
+/** Ends everything on a machine. Kills the namespaces' first processes first: with them the kernel ends the others. */
 export async function endProcesses({ files, record, clock, signal }: Teardown): Promise<void> {
   const deadline = clock.monotonic() + endTimeoutMs;
   let left: readonly ProcessIdentity[] = [];
@@ -60,8 +56,7 @@ export async function endProcesses({ files, record, clock, signal }: Teardown): 
     signal?.throwIfAborted();
     for (const identity of firstProcesses(files.dir)) signalProcess(identity, 'SIGKILL');
     const killed = record === undefined ? [] : await killProcessesWith(`${cookieVariable}=${record.cookie}`);
-    // An ending process has no environment any more while the kernel reclaims its memory, but it still holds its ports
-    // and GPUs.
+    // While the kernel reclaims its memory, an ending process has no environment but still holds its ports and GPUs.
     left = [...left, ...killed].filter(isAlive);
     if (killed.length + left.length === 0 && firstProcesses(files.dir).every((identity) => !signalProcess(identity, 'SIGKILL'))) return;
     if (clock.monotonic() >= deadline) {
@@ -74,7 +69,7 @@ export async function endProcesses({ files, record, clock, signal }: Teardown): 
   }
 }
 
-/** The first process of each of a machine's namespaces, as recorded by enter.sh. */
+/** The namespaces' first processes, as enter.sh recorded them. */
 function firstProcesses(dir: string): readonly ProcessIdentity[] {
   let names: readonly string[];
   try {
@@ -96,10 +91,9 @@ function removeSockets(files: MachineFiles): void {
   for (const path of [files.socket, `${files.socket}.new`, files.proxySocket]) rmSync(path, { force: true });
 }
 
-/** How many environments are read at a time. */
 const readsAtOnce = 32;
 
-/** Every living process but this one whose initial environment has the given variable. */
+/** Living processes, except this one, whose initial environment has the variable. */
 async function processesWith(variable: string): Promise<readonly ProcessIdentity[]> {
   const names = (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
   const found: ProcessIdentity[] = [];
@@ -111,23 +105,21 @@ async function processesWith(variable: string): Promise<readonly ProcessIdentity
 }
 
 async function withVariable(pid: number, variable: string): Promise<ProcessIdentity | undefined> {
-  // Identify the process before reading its environment. If the pid is reused in between, the identity does not match
-  // when it is signalled.
+  // Comes first: if the pid is reused before the read, signals to this identity fail.
   const identity = identifyProcess(pid);
   if (identity === undefined) return undefined;
   try {
     const environment = await readFile(`/proc/${pid}/environ`, 'latin1');
     return environment.split('\0').includes(variable) ? identity : undefined;
   } catch {
-    // The process has ended, or belongs to another user, so svc did not start it.
+    // It has ended, or belongs to another user, so svc did not start it.
     return undefined;
   }
 }
 
 /**
- * Ends every process that has the variable. First it stops all until no new one appears, so that none can fork away;
- * then it kills them. Returns the processes it found. The kernel needs time to end them; the next call finds those that
- * escaped or that this user may not signal.
+ * First stops all processes with the variable until no new one appears, so that none can fork away; then kills them.
+ * The kernel needs time to end them: the next call finds those, and any that escaped or that this user may not signal.
  */
 async function killProcessesWith(variable: string): Promise<readonly ProcessIdentity[]> {
   const stopped = new Map<number, ProcessIdentity>();
@@ -143,10 +135,7 @@ async function killProcessesWith(variable: string): Promise<readonly ProcessIden
   return [...stopped.values()];
 }
 
-/**
- * A process that runs as another user (through sudo) cannot be signalled; the next search finds it, and the caller
- * reports it.
- */
+/** Another user's process (through sudo) cannot be signalled. The next search finds it, and the caller reports it. */
 function signalIfAllowed(identity: ProcessIdentity, signal: NodeJS.Signals): void {
   try {
     signalProcess(identity, signal);

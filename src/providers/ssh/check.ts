@@ -11,26 +11,22 @@ import { whyUnfit } from './host-facts.ts';
 import { freeShare } from './host-share.ts';
 import { isolationRemedies } from './isolation.ts';
 
-/**
- * Limit of a check, ms. An SSH host that has not answered by then is reported as late. Callers wait for five seconds.
- */
+/** Limit of a check, ms. Callers wait for five seconds. */
 const checkMs = 4_000;
 
-/** Input of a check. */
 interface SshCheck {
   readonly hosts: readonly Host[];
-  /** The pools file in use; undefined when there is none. */
+  /** The pools file in use. */
   readonly file: string | undefined;
-  /** Path of svc's own pools file, which may not exist. */
+  /** svc's own pools file, which may not exist. */
   readonly ownFile: string;
-  /** Whether this home has machines on any SSH host. */
   readonly hasMachines: boolean;
   readonly isolation: (host: Host, state: HostState) => Promise<FoundIsolation>;
   readonly clock: Clock;
   readonly signal: AbortSignal | undefined;
 }
 
-/** The findings for the pools, for `svc check`. */
+/** Checks the pools for `svc check`. */
 export async function checkHosts({ hosts, file, ownFile, hasMachines, isolation, clock, signal }: SshCheck): Promise<ProviderCheck> {
   if (hosts.length === 0) {
     const remedy = `To use hosts of your own, list them in ${ownFile}: docs/clouds/ssh.md`;
@@ -42,7 +38,7 @@ export async function checkHosts({ hosts, file, ownFile, hasMachines, isolation,
   const pools = new Set(hosts.map(({ pool }) => pool)).size;
   const counted = `${usable} of ${hosts.length} host${hosts.length === 1 ? '' : 's'} in ${pools} pool${pools === 1 ? '' : 's'} can be used`;
   return {
-    // Machines on unreachable SSH hosts still belong to this home, so callers must go on polling this provider.
+    // Machines on unreachable SSH hosts still belong to this home, so callers must go on polling.
     enabled: usable > 0 || hasMachines,
     summary: file === undefined || file === ownFile ? counted : `${counted}; from ${file}`,
     sharedPorts: undefined,

@@ -14,7 +14,6 @@ import { type MachineRecord, parseMachineRecord } from './machine-record.ts';
 import { matchingGpus } from '../../domain/gpus.ts';
 import { type HostShare, readShare, whyNoShare } from './host-share.ts';
 
-/** Input for creating a machine. */
 interface Creation {
   readonly host: Host;
   readonly name: string;
@@ -28,16 +27,15 @@ interface Creation {
   readonly signal: AbortSignal | undefined;
 }
 
-/** The SSH host waits up to 20 s for its lock, and the files are sent before that. */
+/** ms. The SSH host waits up to 20 s for its lock, after the files were sent. */
 const createTimeoutMs = 60_000;
 
-/** Maximum number of decisions when other processes create machines on the SSH host in between. */
+/** Maximum number of decisions while other processes create machines there. */
 const attempts = 20;
 
 /**
- * Creates a machine on an SSH host, or finds the one with that name. This process decides the machine's resources from
- * the SSH host's last reported state. The SSH host rejects the decision when another machine was created since; then
- * the loop decides again.
+ * Creates a machine, or finds the one with that name. Decides by the SSH host's last report. The SSH host rejects the
+ * decision if another machine was created since; then the loop decides again.
  */
 export async function createMachine(creation: Creation): Promise<MachineRecord> {
   const { host, name, inventory, signal } = creation;
@@ -50,7 +48,7 @@ export async function createMachine(creation: Creation): Promise<MachineRecord> 
     signal?.throwIfAborted();
     const record = decide(creation, state, isolation);
     const entry = { pool: host.pool, host: host.config, name, tags: record.tags, askedAt: record.createdAt };
-    // Record the intent first: from here on, an SSH host that stops answering may have the machine.
+    // Comes first: from here on, an SSH host that stops answering may have the machine.
     inventory.put({ ...entry, record: undefined });
     const reply = await host.ask(await question(creation, state, isolation, record));
     const made = outcomeOf(reply, record, host.config.host);
@@ -65,7 +63,7 @@ export async function createMachine(creation: Creation): Promise<MachineRecord> 
   throw new SvcError('SVC_PLACE_FAILED', `Machines are made on the host ${host.config.host} so often that no decision holds.`);
 }
 
-/** Nothing has been requested yet from an unreachable SSH host: the search can try another one at once. */
+/** The search can try another SSH host at once, because nothing was requested yet. */
 async function pollFirst(host: Host): Promise<HostState> {
   try {
     return await host.pollFresh();
@@ -121,7 +119,7 @@ async function question(
     ...enter,
   ];
   const argv = ['create', name, revision, String(ownPort ?? 0), String(Math.floor(minFreeBytes / 1_024))] as const;
-  // Has no abort signal: after a cut connection the outcome on the SSH host is unknown.
+  // No abort signal: after a cut connection the outcome on the SSH host is unknown.
   return { argv, files, timeoutMs: createTimeoutMs };
 }
 
@@ -151,13 +149,12 @@ function unreadable(host: string, name: string): SvcError {
   return new SvcError('SVC_PLACE_FAILED', `The machine ${name} on the host ${host} has a record that this version cannot read.`);
 }
 
-/** The part of an SSH host that a new machine gets. */
 interface Allotment extends HostShare {
   /** Null where the SSH host has no GPUs. */
   readonly gpus: readonly number[] | null;
 }
 
-/** Allots the offer's resources if they are still free. Otherwise throws a refusal for this SSH host. */
+/** Throws a refusal for this SSH host if the resources are not free. */
 function allot(offer: Offer, { facts, machines }: HostState, host: string): Allotment {
   const share = readShare(offer.instanceType) ?? { cpus: offer.cpus, memoryGb: offer.memoryGb };
   const why = whyNoShare(share, facts, machines);
@@ -178,21 +175,19 @@ function allotGpus({ accelerator }: Offer, { facts, machines }: Pick<HostState, 
   return free.slice(0, accelerator.count).map(({ index }) => index);
 }
 
-/** Below the ranges that systems use for ephemeral ports and svc uses for endpoints. */
+/** Below the ranges for ephemeral ports and for svc's endpoints. */
 const firstPort = 20_000;
 const portCount = 9_000;
 
-/** The ports of a machine without a network of its own. */
 interface AllottedPorts {
   readonly ports: readonly number[];
-  /** The port that its program must listen on instead of its usual one. */
+  /** Instead of the port that its program serves. */
   readonly ownPort: number | null;
 }
 
 /**
- * Allots the ports of a machine on an SSH host that cannot isolate. These are the ports it serves: any program works.
- * If another machine has one of them, a program that listens on `$SVC_REPLICA_PORT` gets another port. For any other
- * program it throws a refusal for this SSH host.
+ * For an SSH host that cannot isolate: the ports that the machine serves. If one is taken, a program that listens on
+ * `$SVC_REPLICA_PORT` gets another port; any other program gets a refusal.
  */
 export function allotPorts(
   spec: Pick<MachineSpec, 'ports' | 'followsPort'>,

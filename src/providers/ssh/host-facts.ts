@@ -2,7 +2,7 @@ import { parseGpuList, type Gpu } from '../../domain/gpus.ts';
 import { isOlderVersion } from '../../shared/version.ts';
 import { valueOf, type HostReply } from './host-link.ts';
 
-/** Facts that an SSH host reported about itself. */
+/** What an SSH host reported about itself. */
 export interface HostFacts {
   readonly system: string;
   /** As `uname -m` reports it: `x86_64`, `aarch64`. */
@@ -22,14 +22,13 @@ export interface HostFacts {
   readonly gpus: readonly Gpu[];
   /** Commands that `look` searched for and found. */
   readonly tools: ReadonlySet<string>;
-  /** The SSH host's own Node.js. */
   readonly node: { readonly path: string; readonly version: string } | undefined;
-  /** Whether it can reach any other computer. */
+  /** Whether it can reach another computer. */
   readonly hasRoute: boolean;
   /** Kernel settings that can keep users from creating namespaces. */
   readonly apparmorRestricts: boolean;
   readonly maxUserNamespaces: number | undefined;
-  /** How the SSH host completes short names: lines of /etc/resolv.conf. */
+  /** How short names are completed: lines of /etc/resolv.conf. */
   readonly resolvConf: string;
 }
 
@@ -61,12 +60,12 @@ export function readFacts(reply: HostReply): HostFacts {
   };
 }
 
-/** The disk's state. Every reply to `look` has it, because it changes often. */
+/** Every reply to `look` has the disk's state, because it changes often. */
 export function readDisk(reply: HostReply): Pick<HostFacts, 'freeBytes' | 'isWritable'> {
   return { freeBytes: (Number(valueOf(reply, 'free_kb') ?? 0) || 0) * 1_024, isWritable: valueOf(reply, 'writable') === 'yes' };
 }
 
-/** The oldest glibc that the pinned Node.js runs on (its BUILDING.md). */
+/** The oldest glibc for the pinned Node.js (its BUILDING.md). */
 const oldestGlibc = '2.28';
 
 /** With less free space, a program that logs, or a copy of a workdir, would fill the disk. */
@@ -79,7 +78,7 @@ const needed = [
   ['timeout', 'coreutils'],
 ] as const;
 
-/** Why an SSH host cannot take replicas, and the remedy; undefined when it can. */
+/** Why an SSH host cannot take replicas; undefined when it can. */
 export function whyUnfit(facts: HostFacts): { readonly why: string; readonly remedy: string } | undefined {
   if (facts.system !== 'Linux') return { why: `it runs ${facts.system || 'an unknown system'}, not Linux`, remedy: 'Use a Linux host' };
   const glibc = /^glibc (\d+(?:\.\d+)*)/.exec(facts.libc)?.[1];

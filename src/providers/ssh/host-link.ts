@@ -3,7 +3,7 @@ import type { Remote } from '../../remote/remote.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { programFile } from '../../shared/program-files.ts';
 
-/** A file that is sent to an SSH host together with a request. */
+/** A file that is sent with a request. */
 export interface SentFile {
   readonly name: string;
   readonly content: string;
@@ -11,7 +11,7 @@ export interface SentFile {
   readonly mode: string;
 }
 
-/** One request to `src/node/host.sh`. */
+/** A request to `src/node/host.sh`. */
 export interface HostRequest {
   readonly argv: readonly [command: 'look' | 'create' | 'destroy' | 'try', ...args: string[]];
   readonly files?: readonly SentFile[];
@@ -19,7 +19,7 @@ export interface HostRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Reads the script from its input and executes it; the rest of the input is the script's input. */
+/** Executes the script at the beginning of its input; the rest is the script's input. */
 const starter = 'script=$(head -c "$1"); shift; exec sh -c "$script" host.sh "$@"';
 
 let script: Promise<string> | undefined;
@@ -28,9 +28,8 @@ let script: Promise<string> | undefined;
 const timedOut = 124;
 
 /**
- * Sends a request to an SSH host. Throws the remote's error when it cannot reach the SSH host, such as SVC_SSH or
- * SVC_HOST_KEY. Throws SVC_SSH when no answer comes in time. Throws SVC_HOST_UNFIT when anything but a POSIX shell
- * answers.
+ * Throws SVC_SSH when no answer comes in time, SVC_HOST_UNFIT when anything but a POSIX shell answers, and the remote's
+ * error, such as SVC_HOST_KEY, when it cannot reach the SSH host.
  */
 export async function askHost(remote: Remote, name: string, request: HostRequest): Promise<HostReply> {
   script ??= readFile(programFile('src/node/host.sh'), 'utf8');
@@ -56,16 +55,13 @@ export async function askHost(remote: Remote, name: string, request: HostRequest
   );
 }
 
-/** An SSH host's reply: the values of each name, in order. */
+/** The values of each name, in order. */
 export type HostReply = ReadonlyMap<string, readonly string[]>;
 
-/** First line of a reply; the user's login scripts may print lines above it. */
+/** First line of a reply. Login scripts may print lines above it. */
 const begin = 'svc-host=1';
 
-/**
- * Parses the reply in the output of `src/node/host.sh`; undefined when there is none. A reply that was cut short has no
- * `result`.
- */
+/** Undefined when the output has no reply. A reply that was cut short has no `result`. */
 export function parseHostReply(output: string): HostReply | undefined {
   const lines = output.split('\n');
   const start = lines.lastIndexOf(begin);

@@ -1,6 +1,6 @@
 import type { Amount } from '../../domain/task.ts';
 
-/** An SSH host's reserved resources for one machine; 0 for a machine that shares the SSH host's resources. */
+/** Resources that one machine reserves; 0 for a machine that shares the SSH host's resources. */
 export interface HostShare {
   readonly cpus: number;
   readonly memoryGb: number;
@@ -8,7 +8,7 @@ export interface HostShare {
 
 const shared = 'shared host';
 
-/** The share as the name of an instance type: `4 CPUs, 16 GB`, `4 CPUs`, `16 GB` or `shared host`. */
+/** The share as an instance type: `4 CPUs, 16 GB`, `4 CPUs`, `16 GB` or `shared host`. */
 export function shareName({ cpus, memoryGb }: HostShare): string {
   const parts = [...(cpus > 0 ? [`${cpus} CPUs`] : []), ...(memoryGb > 0 ? [`${memoryGb} GB`] : [])];
   return parts.join(', ') || shared;
@@ -22,7 +22,7 @@ export function readShare(name: string): HostShare | undefined {
   return { cpus: Number(match[1] ?? 0), memoryGb: Number(match[2] ?? 0) };
 }
 
-/** The share to reserve for a request. Amounts that the file does not set are shared, as on any computer. */
+/** Amounts that the file does not set are shared, as on any computer. */
 export function requestedShare(resources: { readonly cpus: Amount | undefined; readonly memory: Amount | undefined }): HostShare {
   return { cpus: resources.cpus?.value ?? 0, memoryGb: resources.memory?.value ?? 0 };
 }
@@ -37,7 +37,7 @@ export function freeShare(whole: HostShare, machines: readonly HostShare[]): Hos
 const describeLeft = (left: number, all: number, unit: string): string =>
   left === all ? `has ${all} ${unit}` : `has ${left} of ${all} ${unit} free`;
 
-/** Why a share is not available, as a clause; undefined when it is. */
+/** A clause; undefined when the share is available. */
 export function whyNoShare(requested: HostShare, whole: HostShare, machines: readonly HostShare[]): string | undefined {
   const free = freeShare(whole, machines);
   if (requested.cpus > free.cpus) return `${describeLeft(free.cpus, whole.cpus, 'CPUs')}, ${requested.cpus} requested`;

@@ -7,41 +7,36 @@ import { readDisk, readFacts, type HostFacts } from './host-facts.ts';
 import { askHost, type HostRequest, valueOf, type HostReply } from './host-link.ts';
 import { parseMachineRecord, type MachineRecord } from './machine-record.ts';
 
-/** The last reported state of an SSH host. */
+/** The last report of an SSH host. */
 export interface HostState {
   readonly facts: HostFacts;
-  /** Id of the SSH host's boot, or of its container's. Under another id, no earlier process is left. */
+  /** Boot of the SSH host, or of its container. After another boot, no earlier process is left. */
   readonly bootId: string;
-  /** How many machines were ever created on it. The SSH host rejects a decision that was made on an older state. */
+  /** Number of machines ever created there. The SSH host rejects decisions from an older state. */
   readonly revision: string;
   readonly machines: readonly MachineRecord[];
 }
 
-/** An SSH host and its remote. */
 interface HostSettings {
   readonly pool: string;
   readonly host: SshHost;
   readonly clock: Clock;
-  /** Works on the SSH host itself rather than on one of its machines. */
+  /** Works on the SSH host itself, not on one of its machines. */
   readonly remote: Remote;
 }
 
-/** A poll takes a round trip or two; opening the connection takes longest. */
+/** ms. A poll takes a round trip or two; opening the connection takes longest. */
 const pollTimeoutMs = 12_000;
 
-/** Facts can take as long as a GPU's driver needs to wake up. */
+/** ms. A GPU's driver may have to wake up first. */
 const factsTimeoutMs = 30_000;
 
-/** Maximum age of facts, ms: an SSH host's hardware and software change rarely. */
+/** ms. Hardware and software rarely change. */
 const factsAgeMs = 300_000;
 
-/** Backoff between two attempts to reach an SSH host that did not answer. */
 const reconnect: Backoff = { firstMs: 2_000, longestMs: 60_000 };
 
-/**
- * One SSH host. An unreachable SSH host is cordoned: this process sends it nothing until a backoff is over, which
- * doubles from 2 s to a minute. Until then, callers get the last error at once.
- */
+/** One SSH host. While it is unreachable, a backoff cordons it: callers get the last error without a request. */
 export class Host {
   readonly pool: string;
   readonly config: SshHost;
@@ -59,22 +54,20 @@ export class Host {
     this.#clock = clock;
   }
 
-  /** `POOL/HOST`, for messages. */
   get name(): string {
     return `${this.pool}/${this.config.host}`;
   }
 
-  /** Its last reported state, however old. */
+  /** The last reported state, however old. */
   get lastState(): HostState | undefined {
     return this.#state;
   }
 
-  /** For how long it has been unreachable, ms; undefined while it is reachable. */
+  /** Undefined while it is reachable. */
   get unreachableMs(): number | undefined {
     return this.#outage === undefined ? undefined : this.#clock.monotonic() - this.#outage.since;
   }
 
-  /** The error that made it unreachable; undefined while it is reachable. */
   get unreachableReason(): unknown {
     return this.#outage?.error;
   }
@@ -84,22 +77,19 @@ export class Host {
     return this.#outage !== undefined && this.#clock.monotonic() < this.#outage.retryAt;
   }
 
-  /**
-   * Polls the SSH host now; concurrent callers share one poll. A caller's signal does not cancel it, as others may wait
-   * for it too. Throws why the SSH host cannot be reached.
-   */
+  /** Callers share one poll, so their signals do not cancel it. Throws why the SSH host cannot be reached. */
   poll(): Promise<HostState> {
     this.#polling ??= this.#poll().finally(() => (this.#polling = undefined));
     return this.#polling;
   }
 
-  /** A poll that begins after this call, so that it includes all decisions made before, also by other processes. */
+  /** Begins after this call, so that it includes all earlier decisions, also of other processes. */
   async pollFresh(): Promise<HostState> {
     await this.#polling?.catch(() => undefined);
     return this.poll();
   }
 
-  /** Sends another request. Throws why the SSH host cannot be reached. */
+  /** Throws why the SSH host cannot be reached. */
   async ask(request: HostRequest): Promise<HostReply> {
     const outage = this.#outage;
     if (outage !== undefined && this.isCordoned) throw outage.error;
@@ -114,7 +104,7 @@ export class Host {
     }
   }
 
-  /** Its hardware or software may have changed: the next poll reads the facts again. */
+  /** The next poll reads the facts again, because hardware or software may have changed. */
   forgetFacts(): void {
     this.#facts = undefined;
   }
@@ -128,7 +118,7 @@ export class Host {
     const bootId = valueOf(reply, 'boot') ?? '';
     const facts = isFresh ? { ...known.facts, ...readDisk(reply) } : readFacts(reply);
     if (!isFresh) this.#facts = { facts, bootId, at: this.#clock.monotonic() };
-    // After a reboot the kernel, disks and GPUs can be different.
+    // A reboot may change the kernel, disks and GPUs.
     else if (known.bootId !== bootId) this.#facts = undefined;
     const machines = (reply.get('machine') ?? []).flatMap((text) => parseMachineRecord(text) ?? []);
     this.#state = { facts, bootId, revision: valueOf(reply, 'revision') ?? '0', machines };

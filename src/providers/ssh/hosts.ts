@@ -4,7 +4,6 @@ import { Host } from './host.ts';
 import type { MachineInventory } from './machine-inventory.ts';
 import { hostRemote, type OpenRemote } from './remotes.ts';
 
-/** The source of the list of SSH hosts. */
 interface HostsSource {
   readonly pools: () => Promise<readonly SshPool[]>;
   readonly inventory: MachineInventory;
@@ -12,7 +11,7 @@ interface HostsSource {
   readonly clock: Clock;
 }
 
-/** One of the given SSH hosts by name. */
+/** One of the SSH hosts by name. */
 export function hostNamed(hosts: readonly Host[], pool: string, name: string): Host | undefined {
   return hosts.find((one) => one.pool === pool && one.config.host === name);
 }
@@ -30,22 +29,20 @@ export class Hosts {
     return this.#source.pools();
   }
 
-  /** The SSH hosts of the pools, in the file's order. Throws what reading the pools throws. */
+  /** In the order of the pools file. Throws what reading the pools throws. */
   async inPools(): Promise<readonly Host[]> {
     const pools = await this.#source.pools();
     return pools.flatMap(({ name, hosts }) => hosts.map((host) => this.#host(name, host)));
   }
 
-  /**
-   * The SSH hosts of the pools and of this home's machines. A pools file that cannot be read hides none of the latter.
-   */
+  /** Includes SSH hosts with machines of this home, even when the pools file cannot be read. */
   async all(): Promise<readonly Host[]> {
     const inPools = await this.inPools().catch((): readonly Host[] => []);
     const others = this.#source.inventory.list().map(({ pool, host }) => this.#known(pool, host.host) ?? this.#host(pool, host));
     return [...new Set([...inPools, ...others])];
   }
 
-  /** An SSH host by name; undefined when it is neither in a pool nor has a machine of this home. */
+  /** Undefined when it is neither in a pool nor has a machine of this home. */
   async find(pool: string, name: string): Promise<Host | undefined> {
     return hostNamed(await this.all(), pool, name);
   }
@@ -54,7 +51,7 @@ export class Hosts {
     return this.#hosts.get(JSON.stringify([pool, name]));
   }
 
-  /** Drops the known state of an SSH host whose connection settings have changed. */
+  /** Drops the known state when the connection settings have changed. */
   #host(pool: string, host: SshHost): Host {
     const known = this.#known(pool, host.host);
     if (known !== undefined && JSON.stringify(known.config) === JSON.stringify(host)) return known;

@@ -33,26 +33,20 @@ import { sshOffers, type OfferingHost } from './offers.ts';
 import { type OpenRemote, goneRemote, machineRemote, openSshRemotes } from './remotes.ts';
 import { portablePools } from './portable-credentials.ts';
 
-/** Limit of a search for offers, ms. SSH hosts that have not answered by then are left out of this search. */
+/** ms. A search for offers leaves out SSH hosts that have not answered by then. */
 const offersMs = 8_000;
 
-/**
- * An SSH host that has been unreachable for this long, ms, counts as lost with its machines. Until then its machines
- * count as running.
- */
+/** ms. Until then, machines of an unreachable SSH host count as running, and from then on as lost. */
 const lostAfterMs = 180_000;
 
-/** A requested machine that does not exist this long after the request, ms, was never created. */
+/** ms. A machine that does not exist this long after the request was never created. */
 const intentAgeMs = 600_000;
 
-/** Time from the kill to the end of the last process, s; and the limit of the whole removal, ms. */
+/** Limits: from the kill to the end of the last process, s; of the whole removal, ms. */
 const endSeconds = 30;
 const destroyTimeoutMs = 120_000;
 
-/**
- * The user's own machines, reached over SSH. Each SSH host of a pool is a zone. Machines are folders on it, with
- * isolated programs.
- */
+/** The user's own machines. An SSH host is a zone of its pool. A machine is a folder there, with isolated programs. */
 export class SshProvider implements Provider {
   readonly name = 'ssh';
   readonly capabilities = {
@@ -152,14 +146,14 @@ export class SshProvider implements Provider {
   }
 
   /**
-   * Lists the machines of the reachable SSH hosts that are in a pool or that this home created machines on. Throws when
-   * an SSH host that may have a machine with these tags cannot be asked: callers must not conclude that there is none.
+   * Lists machines of the reachable SSH hosts in pools, or with machines of this home. Throws when an SSH host that may
+   * have a machine with these tags cannot be asked: callers must not conclude that there is none.
    */
   async list(tags: Readonly<Record<string, string>>, { signal }: CallOptions): Promise<readonly ListedMachine[]> {
     const entries = this.#inventory.list().filter((entry) => hasTags(entry.tags, tags));
     const all = await this.#hosts.all();
     const owes = (host: Host): boolean => entries.some(({ pool, host: { host: name } }) => pool === host.pool && name === host.config.host);
-    // The index has every SSH host with a request for a machine of the replica: no other SSH host needs to be asked.
+    // The inventory has each SSH host that may have the replica's machine.
     const isOfOne = tags['svc-key'] !== undefined || tags['svc-replica'] !== undefined;
     const asked = isOfOne && entries.length > 0 ? all.filter(owes) : all;
     const lists = await Promise.all(asked.map((host) => this.#listHost(host, tags, owes(host))));
@@ -173,7 +167,6 @@ export class SshProvider implements Provider {
     return entry?.record === undefined ? goneRemote(id) : machineRemote(this.#open, entry.host, entry.record);
   }
 
-  /** The provider creates nothing beside machines. */
   release(): Promise<void> {
     return Promise.resolve();
   }
@@ -182,7 +175,7 @@ export class SshProvider implements Provider {
     return portablePools(await this.#hosts.pools(), target, this.#context.clock);
   }
 
-  /** A machine of this name that was requested from another SSH host: one key must never yield two machines. */
+  /** One key must never yield two machines: finds a machine of this name on another SSH host. */
   async #existingOnOtherHost(name: string, offer: Offer): Promise<MachineId | undefined> {
     const others = this.#inventory
       .list()
@@ -202,19 +195,18 @@ export class SshProvider implements Provider {
     try {
       const state = await host.poll();
       const record = state.machines.find(({ name }) => name === ref.name);
-      // A controller's state is on its disk, so it runs again after the SSH host reboots. Programs of replicas do not.
+      // A controller's state is on its disk: it runs again after a reboot. Replicas' programs do not.
       if (record?.tags['svc-controller'] !== undefined) return { state: 'running', host: await this.#publicHost(host) };
       if (record !== undefined) return record.bootId === state.bootId ? { state: 'running' } : { state: 'gone', reason: 'preempted' };
       const { askedAt, record: made } = this.#inventory.get(ref.pool, ref.host, ref.name) ?? {};
-      // A create whose reply was lost may still complete.
+      // A create without a reply may still complete.
       return { state: 'gone', reason: made === undefined && askedAt === undefined ? 'unknown' : 'deleted' };
     } catch {
-      // Programs continue without a connection: an SSH host that is unreachable for a minute has lost nothing.
+      // Programs continue without a connection: a short outage loses nothing.
       return (host.unreachableMs ?? 0) < lostAfterMs ? { state: 'running' } : { state: 'gone', reason: 'unknown' };
     }
   }
 
-  /** The address at which others reach an SSH host's ports. */
   async #publicHost({ config: host }: Host): Promise<string> {
     return (await effectiveConfig(host.host, this.#context.clock))?.hostName ?? host.host;
   }
@@ -237,10 +229,7 @@ export class SshProvider implements Provider {
     return found.map((machine) => ({ id: machineId({ pool: host.pool, host: host.config.host, name: machine.name }), tags: machine.tags }));
   }
 
-  /**
-   * Updates the index to the SSH host's state. Adds only machines that the caller requested: others may belong to
-   * another home.
-   */
+  /** Adds only machines that the caller requested: others may belong to another home. */
   #remember(host: Host, found: readonly MachineRecord[], all: readonly MachineRecord[]): void {
     const now = this.#context.clock.now();
     for (const record of found) {

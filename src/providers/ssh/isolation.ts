@@ -11,31 +11,27 @@ import type { HostFacts } from './host-facts.ts';
 import { type SentFile, valueOf } from './host-link.ts';
 import { provideNode } from './node-binary.ts';
 
-/** An isolation, with the Node binary that its machines need. */
+/** An isolation with the Node binary that its machines need. */
 export interface UsableIsolation extends FoundIsolation {
   readonly node: string | undefined;
 }
 
-/**
- * Limit of a try, s. A good one takes 10 to 100 ms, on a busy SSH host seconds. An aborted try counts as failed until
- * the SSH host reboots.
- */
+/** A good try takes 10 to 100 ms, on a busy SSH host seconds. An aborted try counts as failed until a reboot. */
 const trySeconds = 20;
 
-/** Linux allows 107 bytes for a socket's path, and svc's sockets have a suffix while they are created. */
+/** Bytes. Linux allows 107 for a socket's path, and svc's sockets have a suffix while they are created. */
 const longestSocketPath = 100;
 
-/** Commands that each kind needs. */
 const neededTools: Readonly<Record<Exclude<IsolationKind, 'none'>, readonly string[]>> = {
   root: ['unshare', 'setpriv', 'ip'],
   userns: ['unshare', 'setpriv', 'ip'],
   bwrap: ['bwrap', 'setpriv', 'ip'],
 };
 
-/** Whether an SSH host has a tool, or its substitute in enter.sh. */
+/** In enter.sh, Perl replaces `ip`. */
 const hasTool = ({ tools }: HostFacts, tool: string): boolean => tools.has(tool) || (tool === 'ip' && tools.has('perl'));
 
-/** The best isolation that works on an SSH host. Throws only when the SSH host cannot be reached. */
+/** Throws only when the SSH host cannot be reached. */
 async function findHostIsolation(host: Host, facts: HostFacts): Promise<FoundIsolation> {
   return findIsolation(kindsFor({ isRoot: facts.uid === 0 }), {
     hasRoute: () => facts.hasRoute,
@@ -43,14 +39,14 @@ async function findHostIsolation(host: Host, facts: HostFacts): Promise<FoundIso
   });
 }
 
-/** Why a try is pointless: missing tools. Undefined when they are there. */
+/** Missing tools make a try pointless. */
 function lacking(facts: HostFacts, kind: Exclude<IsolationKind, 'none'>, outbound: OutboundKind): string | undefined {
   const missing = neededTools[kind].filter((tool) => !hasTool(facts, tool));
   if (missing.length > 0) return `it has no ${missing.join(', ')}`;
   return outbound === 'none' || facts.tools.has(outbound) ? undefined : 'it is not there';
 }
 
-/** Adds the Node binary that the isolation needs; without a binary there is no isolation. */
+/** Without a Node binary there is no isolation. */
 async function withNode(host: Host, facts: HostFacts, isolation: FoundIsolation, paths: HomePaths): Promise<UsableIsolation> {
   if (isolation.kind === 'none') return { ...isolation, node: undefined };
   try {
@@ -61,7 +57,7 @@ async function withNode(host: Host, facts: HostFacts, isolation: FoundIsolation,
   }
 }
 
-/** Enters the isolation and runs a command there. Undefined when it exited with 0, else why not. */
+/** Runs a command in the isolation. Returns why it did not exit with 0. */
 async function tryEntering(
   host: Host,
   facts: HostFacts,
@@ -72,7 +68,7 @@ async function tryEntering(
   const name = `try-${randomHex(12)}`;
   const dir = `${facts.home}/.svc/${name}`;
   if (Buffer.byteLength(`${dir}/way.sock`) > longestSocketPath) return `the path of its home folder is too long for sockets`;
-  // A try needs no connection to the program, so a dummy replaces the Node binary; `withNode` provides it later.
+  // A try needs no connection to the program, so a dummy replaces Node; `withNode` provides it later.
   const sockets = { node: 'true', socket: `${dir}/way.sock`, proxySocket: `${dir}/way.out` };
   const files = await enterFiles({ isolation, outbound, ...sockets }, dir, facts);
   const question = { argv: ['try', name, String(trySeconds), ...argv], files, timeoutMs: (trySeconds + 10) * 1_000 } as const;
@@ -84,10 +80,7 @@ async function tryEntering(
 
 const source = (file: string): Promise<string> => readFile(programFile(`src/node/${file}`), 'utf8');
 
-/**
- * The files in a machine's folder that enter its isolation; none where there is none. `dir`: that folder on the SSH
- * host.
- */
+/** `dir`: the machine's folder on the SSH host. Empty without isolation. */
 export async function enterFiles(
   settings: Omit<EnterSettings, 'egress' | 'keep' | 'hide'>,
   dir: string,
@@ -97,7 +90,7 @@ export async function enterFiles(
   if (isolation === 'none') return [];
   const resolvConf = insideResolvConf(outbound, facts.resolvConf);
   const entry = programEntry('node/egress');
-  // Without a package.json beside it, Node recognises an ES module only by its extension.
+  // Without package.json, Node recognises an ES module only by its extension.
   const egress = `egress.${entry.endsWith('.ts') ? 'mts' : 'mjs'}`;
   const keep = facts.home.startsWith('/tmp/') ? [facts.home] : [];
   return [
@@ -114,7 +107,7 @@ export async function enterFiles(
   ];
 }
 
-/** Remedies for better isolation than the found one; empty when there is nothing better. */
+/** Empty when there is no better isolation. */
 export function isolationRemedies({ kind }: FoundIsolation, facts: HostFacts): readonly string[] {
   if (kind !== 'none') return [];
   const remedies: string[] = [];
@@ -132,7 +125,7 @@ interface Found<What> {
   readonly what: Promise<What>;
 }
 
-/** The isolation of each SSH host: tried once per process, SSH host and boot. */
+/** Tries isolations once per process, SSH host and boot. */
 export class IsolationCache {
   readonly #paths: HomePaths;
   readonly #kinds = new WeakMap<Host, Found<FoundIsolation>>();
@@ -142,14 +135,12 @@ export class IsolationCache {
     this.#paths = paths;
   }
 
-  /** The isolation that works there. Throws only when the SSH host cannot be reached. */
+  /** Throws only when the SSH host cannot be reached. */
   kindOn(host: Host, state: HostState): Promise<FoundIsolation> {
     return remember(this.#kinds, host, state, () => findHostIsolation(host, state.facts));
   }
 
-  /**
-   * As `kindOn`, after copying the required files to the SSH host. The first call includes a transfer of about 40 MB.
-   */
+  /** Also copies the required files to the SSH host: at the first call about 40 MB. */
   usableOn(host: Host, state: HostState): Promise<UsableIsolation> {
     return remember(this.#usable, host, state, async () => withNode(host, state.facts, await this.kindOn(host, state), this.#paths));
   }
@@ -166,7 +157,7 @@ function remember<What>(
   if (known?.of === of) return known.what;
   const found = { of, what: find() };
   cache.set(host, found);
-  // A failed attempt may succeed later, so it is not cached.
+  // A failed attempt may succeed later.
   found.what.catch(() => cache.get(host) === found && cache.delete(host));
   return found.what;
 }

@@ -6,7 +6,7 @@ import type { HomePaths } from '../../shared/paths.ts';
 import { IntentLog } from '../intent-log.ts';
 import { isMachineRecord, type MachineRecord } from './machine-record.ts';
 
-/** A machine that this home requested, and how to reach its SSH host even when its pool is gone. */
+/** `host` reaches the SSH host even when its pool is gone. */
 interface InventoryEntry {
   readonly pool: string;
   readonly host: SshHost;
@@ -14,14 +14,11 @@ interface InventoryEntry {
   readonly tags: Readonly<Record<string, string>>;
   /** Time of the request, ms since the epoch. */
   readonly askedAt: number;
-  /** The created machine; undefined while it is unknown whether the SSH host created it. */
+  /** Undefined while it is unknown whether the SSH host created it. */
   readonly record: MachineRecord | undefined;
 }
 
-/**
- * Intent log of the machines that this home requested. It shows which unreachable SSH hosts may have a machine; an SSH
- * host without entries blocks nothing. The authoritative record of a machine is on its SSH host.
- */
+/** Intent log: which unreachable SSH hosts may have machines of this home. The true record is on the SSH host. */
 export class MachineInventory {
   readonly #intents: IntentLog<InventoryEntry>;
 
@@ -41,7 +38,6 @@ export class MachineInventory {
     this.#intents.record(intentName(entry.pool, entry.host.host, entry.name), entry);
   }
 
-  /** Succeeds when the entry is already gone. */
   remove(pool: string, host: string, name: string): void {
     this.#intents.forget(intentName(pool, host, name));
   }

@@ -4,7 +4,6 @@ import { SvcError } from '../../shared/errors.ts';
 import { isObject, parseJson } from '../../shared/json.ts';
 import { isMachineId, type MachineId } from '../provider.ts';
 
-/** The contents of a machine's id: its pool, SSH host and name. */
 interface MachineRef {
   readonly pool: string;
   readonly host: string;
@@ -12,7 +11,7 @@ interface MachineRef {
   readonly name: string;
 }
 
-/** Digits of a machine's name: few enough for socket paths, enough to avoid collisions. */
+/** Few enough for socket paths, enough to avoid collisions. */
 const digits = 16;
 
 /** The same key always gives the same name: this makes a repeated create harmless. */
@@ -20,7 +19,7 @@ export function machineName(key: string): string {
   return createHash('sha256').update(key).digest('hex').slice(0, digits);
 }
 
-/** Whether a value can be a machine's name: as part of a path it must not lead out of its folder. */
+/** As part of a path, a name must not lead out of its folder. */
 function isMachineName(value: unknown): value is string {
   return typeof value === 'string' && /^[0-9a-f]{16}$/.test(value);
 }
@@ -44,52 +43,41 @@ export function readMachineId(id: string): MachineRef | undefined {
   }
 }
 
-/**
- * The contents of a machine's `machine.json` on the SSH host: all data needed to use it, and the resources it occupies.
- */
+/** `machine.json` on the SSH host: what is needed to use the machine, and the resources that it occupies. */
 export interface MachineRecord {
   readonly name: string;
   readonly key: string;
-  /** The names of its pool and SSH host in the home that created it. */
+  /** Its pool and SSH host as named by the home that created it. */
   readonly pool: string;
   readonly host: string;
   readonly tags: Readonly<Record<string, string>>;
   readonly isolation: IsolationKind;
-  /** In the environment of every process of the machine, and nowhere else: the last resort for finding them. */
+  /** In the environment of each of the machine's processes, and nowhere else: the last resort for finding them. */
   readonly cookie: string;
-  /** GPUs allotted to this machine alone; null where the SSH host has none. */
+  /** GPUs of this machine alone; null: the SSH host has none. */
   readonly gpus: readonly number[] | null;
-  /**
-   * Ports that its program listens on where it has no network of its own; no other machine gets these. Empty where it
-   * has one.
-   */
+  /** Ports on the SSH host that no other machine gets. Empty where it has a network of its own. */
   readonly ports: readonly number[];
-  /** The port that its program must listen on instead, because the port it serves was taken. */
+  /** The port that its program must listen on, because the port it serves was taken. */
   readonly ownPort: number | null;
-  /** CPUs reserved for it; 0 for a machine that shares the SSH host's resources. */
+  /** Reserved CPUs; 0 for a machine that shares the SSH host's resources. */
   readonly cpus: number;
   readonly memoryGb: number;
-  /**
-   * Absolute paths on the SSH host: the machine's folder and, where it has a network of its own, the socket for inbound
-   * connections.
-   */
+  /** Absolute paths. The socket is for inbound connections, where the machine has a network of its own. */
   readonly dir: string;
   readonly socket: string;
-  /** Boot of the SSH host when the machine was created: under another one all its processes are gone. */
+  /** Boot of the SSH host at the create: after another boot, all of its processes are gone. */
   readonly bootId: string;
   readonly createdAt: number;
 }
 
-/** Undefined when the text is not a record: written by another version, or cut short. */
+/** Undefined: the record is from another version, or cut short. */
 export function parseMachineRecord(text: string): MachineRecord | undefined {
   const value = parseJson(text);
   return isMachineRecord(value) ? value : undefined;
 }
 
-/**
- * Whether a value read from JSON is a record. Records come from SSH hosts, which are not trusted: the name becomes part
- * of a local file's name.
- */
+/** SSH hosts are not trusted, and a record's name becomes part of a local file's name. */
 export function isMachineRecord(value: unknown): value is MachineRecord {
   return (
     isObject(value) &&

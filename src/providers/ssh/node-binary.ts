@@ -8,25 +8,24 @@ import { randomHex } from '../../shared/hex.ts';
 import type { Host } from './host.ts';
 import type { HostFacts } from './host-facts.ts';
 
-/** `uname -m` names of the architectures that Node.js has builds for, with Node.js' own names for them. */
+/** `uname -m` names of architectures with a Node.js build, with Node.js' names. */
 const architectures: Readonly<Record<string, string>> = { x86_64: 'x64', aarch64: 'arm64', arm64: 'arm64' };
 
-/** The oldest Node.js of the SSH host's own that runs the forwarder and the proxy. */
+/** The oldest Node.js of an SSH host that runs the forwarder and the proxy. */
 const oldestOwn = '22.18.0';
 
 /** Space for the binary, its copy during the transfer, and a reserve. */
 const neededBytes = 300 * 1_048_576;
 
-/** Starting it takes 50 ms; on a busy SSH host much longer. */
+/** Starting Node takes 50 ms; on a busy SSH host much longer. */
 const checkTimeoutMs = 20_000;
 
-/** This binary's name on SSH hosts. Another binary of the same version has another name. */
+/** The binary's name on SSH hosts. Another binary of the same version has another name. */
 let ownName: Promise<string> | undefined;
 
 /**
- * Path of a Node binary on an SSH host. This is a copy of the running binary, copied there once for all machines and
- * versions of svc that use it. On another architecture it is the SSH host's own. Throws SVC_HOST_UNFIT with the reason
- * when there is none.
+ * Path of a Node binary on an SSH host: a shared copy of the running one, or on another architecture the SSH host's
+ * own. Throws SVC_HOST_UNFIT when there is none.
  */
 export async function provideNode(host: Host, facts: HostFacts, paths: HomePaths): Promise<string> {
   if (process.platform !== 'linux' || architectures[facts.arch] !== process.arch) return ownNode(facts);
@@ -38,8 +37,8 @@ export async function provideNode(host: Host, facts: HostFacts, paths: HomePaths
       'SVC_HOST_UNFIT',
       `Node.js needs ${neededBytes / 1_048_576} MB of disk, ${Math.floor(facts.freeBytes / 1_048_576)} MB are left`,
     );
-  // Copy under another name, then rename: the final name never has half a binary. If another process was faster, `mv`
-  // moves the folder into that process's folder, and `rm` removes it there.
+  // The rename ensures that the final name never has half a binary. If another process was faster, `mv` moves this
+  // folder into that one, and `rm` removes it there.
   const part = `${facts.home}/.svc/bin/.part-${name}-${randomHex(6)}`;
   await host.remote.copyTo(stagedBinary(paths, name), part);
   await host.remote.exec(['sh', '-c', '[ -e "$2" ] || mv "$1" "$2"; rm -rf "$1" "$2/${1##*/}"', 'sh', part, dir]);
@@ -48,7 +47,6 @@ export async function provideNode(host: Host, facts: HostFacts, paths: HomePaths
   return `${dir}/node`;
 }
 
-/** Its version and the beginning of its SHA-256. */
 async function nameOwnBinary(): Promise<string> {
   const hash = createHash('sha256');
   for await (const chunk of createReadStream(process.execPath)) hash.update(chunk);
@@ -60,7 +58,7 @@ async function runs(host: Host, path: string): Promise<boolean> {
   return exitCode === 0 && stdout.trim() === process.version;
 }
 
-/** A folder that contains only the binary: a hard link to the running one, where the file system allows. */
+/** A folder with only the binary: a hard link to the running one, where possible. */
 function stagedBinary(paths: HomePaths, name: string): string {
   const dir = join(paths.sshDir, name);
   const file = join(dir, 'node');
@@ -70,7 +68,7 @@ function stagedBinary(paths: HomePaths, name: string): string {
   try {
     linkSync(process.execPath, temporary);
   } catch {
-    // Another file system, or one without hard links.
+    // It is another file system, or one without hard links.
     copyFileSync(process.execPath, temporary);
   }
   renameSync(temporary, file);

@@ -14,14 +14,14 @@ export interface OfferingHost {
   readonly pool: string;
   readonly host: string;
   readonly hourlyUsd: number;
-  /** Its reported state, or why it does not answer, as a clause. */
+  /** `why`: a clause why it does not answer. */
   readonly state: { readonly facts: HostFacts; readonly machines: readonly MachineRecord[] } | { readonly why: string };
 }
 
-/** Maximum of SSH hosts whose reasons one sentence lists. */
+/** Maximum of SSH hosts in one sentence. */
 const shownHosts = 5;
 
-/** One offer for each SSH host where the requested resources are free, cheapest first, or why there is none. */
+/** One offer for each SSH host where the resources are free, cheapest first, or why there is none. */
 export function sshOffers(resources: Resources, pools: readonly SshPool[], hosts: readonly OfferingHost[], explain: boolean): OfferList {
   const { region, zone } = resources;
   if (pools.length === 0) return { offers: [], whyNone: 'There are no pools of hosts.' };
@@ -75,8 +75,7 @@ function judge(resources: Resources, { pool, host, hourlyUsd, state }: OfferingH
   if (count > matching.length) return { offer, why: `has ${describeGpus(facts.gpus)} as GPUs, ${gpuText(resources)} requested` };
   if (count > free.length)
     return { offer, why: `has ${free.length} of ${matching.length} ${named?.name ?? 'GPU'} free, ${count} requested` };
-  // The share is made for the request, so only a request by instance type can mismatch. GPUs are checked above, by the
-  // driver's names.
+  // Only a request by instance type can mismatch. GPUs are checked above, by the driver's names.
   const rest = { ...resources, accelerator: undefined, acceleratorMemory: undefined };
   const why =
     whyNoShare(share, { cpus: facts.cpus, memoryGb: facts.memoryGb }, machines) ?? whyNot(rest, { ...offer, accelerator: undefined });
@@ -85,15 +84,12 @@ function judge(resources: Resources, { pool, host, hourlyUsd, state }: OfferingH
 
 interface FoundGpus {
   readonly named: { readonly name: string; readonly memoryGb: number | undefined } | undefined;
-  /** All GPUs of that name that satisfy the request, and those of them that no machine has. */
+  /** GPUs of that name that satisfy the request. `free`: those that no machine has. */
   readonly matching: readonly Gpu[];
   readonly free: readonly Gpu[];
 }
 
-/**
- * The GPUs of one name, by which a create requests them. Of several suitable kinds it is the one with the most free
- * GPUs.
- */
+/** GPUs of one name, by which a create requests them. Of several suitable kinds, the most free GPUs decide. */
 function findGpus(resources: Resources, gpus: readonly Gpu[], machines: readonly MachineRecord[]): FoundGpus {
   const taken = new Set(machines.flatMap((machine) => machine.gpus ?? []));
   const { accelerator } = resources;

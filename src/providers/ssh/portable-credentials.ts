@@ -6,7 +6,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { homeDir } from '../../shared/env.ts';
 import type { ControllerTarget, PortableCredentials } from '../provider.ts';
 
-/** An SSH host's connection settings for a machine without the user's own configuration. */
+/** Settings for a machine without the user's own configuration. */
 interface PlainHost {
   readonly ip: string;
   readonly user?: string;
@@ -17,8 +17,8 @@ interface PlainHost {
 }
 
 /**
- * The pools, completed with the settings of the user's `~/.ssh/config` on this machine, and their keys. Each SSH host
- * has the first key that exists. Keys that only an agent has cannot be copied. Undefined without pools.
+ * The pools, completed from the user's `~/.ssh/config`, with the first key that exists for each SSH host. Keys that
+ * only an agent has cannot be copied. Undefined without pools.
  */
 export async function portablePools(
   pools: readonly SshPool[],
@@ -43,7 +43,6 @@ export async function portablePools(
   const without = left.length === 0 ? '' : `; without ${left.join(', ')}, whose key or proxy cannot be carried`;
   return {
     summary: `${keys.size} SSH key${keys.size === 1 ? '' : 's'} for ${count} host${count === 1 ? '' : 's'} of your pools${without}`,
-    // JSON is valid YAML.
     files: [{ path: 'ssh_pools.yaml', content: `${JSON.stringify(plain, undefined, 2)}\n` }, ...keys.files],
     environment: {},
   };
@@ -70,7 +69,6 @@ function expandHome(path: string): string {
   return path.startsWith('~/') ? join(homeDir(), path.slice(2)) : path;
 }
 
-/** Keys to copy, each once. */
 class KeyRing {
   readonly #folder: string;
   readonly #names = new Map<string, string>();
@@ -84,7 +82,7 @@ class KeyRing {
     return this.files.length;
   }
 
-  /** The remote path of the first of these keys that exists on this machine; undefined when none exists. */
+  /** Returns the remote path of the first key that exists on this machine. */
   add(candidates: readonly string[]): string | undefined {
     for (const path of candidates) {
       const known = this.#names.get(path);

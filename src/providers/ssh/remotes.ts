@@ -7,26 +7,22 @@ import { SshRemote, type SshTarget } from '../../remote/ssh/index.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 
-/** How to work on an SSH host: folder, environment, isolation, and route to a machine's ports. */
 interface RemoteSettings {
   readonly pool: string;
   readonly host: SshHost;
   readonly baseDir: string;
   readonly enter: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
-  /**
-   * How a machine's port is reached on the SSH host: a port there, or a socket where the client names the port
-   * (`src/node/forwarder.mjs`).
-   */
+  /** A port on the SSH host, or a socket where the client names the port (`src/node/forwarder.mjs`). */
   readonly ingress: (port: number) => { readonly hostPort: number } | { readonly socket: string };
 }
 
-/** A remote that can close what it opened in this process; the connection to the SSH host stays for others. */
+/** `close` closes what it opened; the connection to the SSH host stays for others. */
 export interface WorkableRemote extends Remote {
   close?(): Promise<void>;
 }
 
-/** Opens a remote on an SSH host. Cheap: makes no call. */
+/** Opens a remote; makes no call. */
 export type OpenRemote = (settings: RemoteSettings) => WorkableRemote;
 
 /** A remote to the SSH host itself. */
@@ -66,7 +62,7 @@ export function goneRemote(id: string): Remote {
   };
 }
 
-/** Opens remotes on SSH hosts over SSH. */
+/** Opens remotes over SSH. */
 export function openSshRemotes(paths: HomePaths, clock: Clock): OpenRemote {
   return ({ pool, host, baseDir, enter, environment, ingress }) => {
     const target = sshTarget(pool, host);
@@ -74,7 +70,7 @@ export function openSshRemotes(paths: HomePaths, clock: Clock): OpenRemote {
   };
 }
 
-/** The user's own `~/.ssh/config` supplies the settings that the pools file omits. */
+/** `~/.ssh/config` supplies the settings that the pools file omits. */
 function sshTarget(pool: string, { host, port, user, identityFile, proxyJump }: SshHost): SshTarget {
   return {
     name: `${host} of the pool ${pool}`,

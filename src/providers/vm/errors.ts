@@ -3,38 +3,32 @@ import { SvcError, type ErrorDetails } from '../../shared/errors.ts';
 import { ProviderRefusal } from '../provider-refusal.ts';
 import type { Offer } from '../provider.ts';
 
-/**
- * The meaning of a cloud's error code: a refusal, after which another offer may succeed, or a failure. `offer` is the
- * scope of the machine type in the requested zone, else in its region. `isCredentialsError`: for any call but a launch
- * it means that the credentials are invalid.
- */
+/** `offer`: the machine type in the zone or region. `isCredentialsError`: except for launches, bad credentials. */
 export type ErrorMeaning =
   | { readonly kind: RefusalKind; readonly about: RefusalScope | 'offer'; readonly isCredentialsError?: boolean }
   | { readonly kind: 'credentials' | 'failed' };
 
 /** An error as the cloud reported it. */
 export interface ReportedError {
-  /** The cloud's own code; users search for it. */
+  /** The cloud's code; users search for it. */
   readonly code: string;
-  /** Of HTTP; undefined when there was no response. */
+  /** HTTP status; undefined: there was no response. */
   readonly status: number | undefined;
-  /** The cloud's own sentence. */
   readonly text: string;
 }
 
 /** The only part of a driver that knows error codes. */
 interface ErrorTable {
-  /** Reads an error of the cloud or of the connection to it; undefined for any other, which then passes unchanged. */
+  /** Undefined for an error that is not the cloud's or of the connection to it. Such errors pass unchanged. */
   read(error: Error): ReportedError | undefined;
-  /** Total: `meaningByStatus` serves codes that have no row. `status` is undefined for a refusal that arrives late. */
+  /** `meaningByStatus` serves codes without a row. `status` is undefined for a refusal that arrives late. */
   meaningOf(code: string, status: number | undefined): ErrorMeaning;
-  /** The user's next step. */
   hintFor?(error: ReportedError, meaning: ErrorMeaning): string | undefined;
 }
 
 /**
- * The meaning of a code without a row. A fault of the caller refuses this one offer, so that a new code does not stop
- * the search. Anything else is a failure, which the caller retries.
+ * The meaning of a code without a row. A caller's fault refuses only this offer, so that a new code does not stop the
+ * search. Anything else is a failure, which the caller retries.
  */
 export function meaningByStatus(status: number | undefined): ErrorMeaning {
   if (status === 401) return { kind: 'credentials' };
@@ -43,7 +37,6 @@ export function meaningByStatus(status: number | undefined): ErrorMeaning {
   return status !== undefined && status >= 400 && status < 500 ? { kind: 'unsupported', about: 'offer' } : { kind: 'failed' };
 }
 
-/** svc's error codes for failed calls other than launches. */
 const failureCodes = {
   credentials: 'SVC_CREDENTIALS',
   permission: 'SVC_DENIED',
@@ -57,33 +50,29 @@ interface ReadError extends ReportedError {
   readonly meaning: ErrorMeaning;
 }
 
-/** Translates a cloud's errors into those that callers of providers know. */
+/** Translates a cloud's errors into those that callers of providers know. Other errors pass unchanged. */
 export class CloudErrors {
   readonly #title: string;
   readonly #table: ErrorTable;
 
-  /** `title` names the cloud in messages: `AWS`. */
   constructor(title: string, table: ErrorTable) {
     this.#title = title;
     this.#table = table;
   }
 
-  /** Runs calls to the cloud. Errors name the attempt, as in `list machines in us-east-1`. */
+  /** Errors name the attempt (`doing`), as in `list machines in us-east-1`. */
   async guard<T>(doing: string, signal: AbortSignal | undefined, call: () => Promise<T>): Promise<T> {
     signal?.throwIfAborted();
     try {
       return await call();
     } catch (error) {
-      // SDKs have their own error for a cancelled call.
+      // SDKs have an error of their own for a cancelled call.
       signal?.throwIfAborted();
       throw this.failureOf(error, doing);
     }
   }
 
-  /**
-   * Translates a launch's error into a refusal, which decides how the search continues. Errors that are not the cloud's
-   * pass unchanged.
-   */
+  /** Translates a launch's error into a refusal, which decides how the search continues. */
   refusalOf(error: unknown, offer: Offer): unknown {
     const found = this.#read(error);
     if (found === undefined) return error;
@@ -95,7 +84,7 @@ export class CloudErrors {
     return new ProviderRefusal(meaning.kind, scope, message, this.#details(found));
   }
 
-  /** Translates the error of any other call. Errors that are not the cloud's pass unchanged. */
+  /** Translates the error of any other call. */
   failureOf(error: unknown, doing: string): unknown {
     const found = this.#read(error);
     if (found === undefined) return error;
@@ -106,8 +95,8 @@ export class CloudErrors {
   }
 
   /**
-   * Whether an idempotent request may be repeated at once: the cloud did not process it, or its response is unknown. A
-   * capacity error is an answer, whatever its status.
+   * Whether an idempotent request may be repeated at once: the cloud did not process it, or did not answer. A capacity
+   * error is an answer, whatever its status.
    */
   isWorthRepeating(error: unknown): boolean {
     const found = this.#read(error);
@@ -116,8 +105,7 @@ export class CloudErrors {
 
   #read(error: unknown): ReadError | undefined {
     if (error instanceof SvcError || !(error instanceof Error)) return undefined;
-    // Programming errors are not the cloud's, and a caller that cancels expects its own abort error. `fetch` fails with
-    // a TypeError, so a client has to wrap that.
+    // These are programming errors and cancellations. `fetch` fails with a TypeError, which a client must wrap.
     if (error.name === 'AbortError' || error.name === 'TypeError' || error.name === 'RangeError') return undefined;
     const found = this.#table.read(error);
     if (found === undefined) return undefined;
@@ -125,14 +113,13 @@ export class CloudErrors {
   }
 
   #details(error: ReadError): ErrorDetails {
-    // The cloud's own error may carry request headers, which must stay out of logs.
+    // The cloud's own error may have request headers, which must not be logged.
     const cause = new Error(`${error.code}: ${error.text}`);
     const hint = this.#table.hintFor?.(error, error.meaning);
     return hint === undefined ? { cause } : { cause, hint };
   }
 }
 
-/** One line of bounded length without its full stop. */
 function shortSentence(text: string): string {
   const line = text.replaceAll(/\s+/g, ' ').trim().replace(/\.$/, '');
   if (line === '') return 'no reason given';

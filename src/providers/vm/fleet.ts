@@ -12,23 +12,19 @@ import { ownTags, readTags } from './tags.ts';
 import type { Remote } from '../../remote/remote.ts';
 import type { Clock } from '../../shared/clock.ts';
 
-/**
- * Maximum age of an address at a login, ms. An address changes only with a stop and a start, and this process sees
- * those.
- */
+/** Maximum age of an address, ms. It changes only with a stop and a start, which this process sees. */
 const addressMs = 30_000;
 
-/** Dependencies of the fleet. */
 interface FleetParts {
   readonly context: Pick<ProviderContext, 'paths' | 'clock'>;
   readonly driver: VmDriver;
   readonly ids: MachineIds;
   readonly identities: HomeIdentities;
-  /** Default: by logging in. */
+  /** Undefined: by logging in. */
   readonly isReady: ReadinessCheck | undefined;
 }
 
-/** The machines: their status, from the cloud's reports and their own answers, and the `Remote` of each. */
+/** A cloud's machines: their status, and the `Remote` of each. */
 export class Fleet {
   readonly view: MachineView;
   readonly #parts: FleetParts;
@@ -44,9 +40,7 @@ export class Fleet {
     this.#notices = driver.noticeProbe === undefined ? undefined : new NoticeWatch(context.clock, driver.noticeProbe);
   }
 
-  /**
-   * Statuses. All regions are asked at once. A region that does not answer hides only machines that were never seen.
-   */
+  /** A region that does not answer hides only machines that were never seen. */
   async inspect(ids: readonly MachineId[], signal: AbortSignal | undefined): Promise<ReadonlyMap<MachineId, MachineStatus>> {
     const { driver } = this.#parts;
     const settings = await driver.settings();
@@ -60,7 +54,7 @@ export class Fleet {
     );
     const failed = results.find((result) => result.status === 'rejected');
     if (failed === undefined) return statuses;
-    // A region that does not answer must not hide the others. Its own machines keep their last status, if there is one.
+    // Machines of a silent region keep their last status.
     const silent = [...regions.values()].flatMap((machines, index) => (results[index]?.status === 'rejected' ? [...machines.keys()] : []));
     for (const id of silent) {
       const sight = this.view.lastSight(id, Number.POSITIVE_INFINITY);
@@ -70,7 +64,6 @@ export class Fleet {
     return statuses;
   }
 
-  /** The `Remote` of a machine; the same one each time. */
   remote(id: MachineId): SshRemote {
     const { context, driver, ids, identities } = this.#parts;
     const ref = ids.existing(id);
@@ -88,12 +81,11 @@ export class Fleet {
     return remote;
   }
 
-  /** The machine has to pass the login check again, as after a stop. */
+  /** The machine must pass the login check again, as after a stop. */
   mustAnswerAgain(id: MachineId): void {
     this.#readiness.forget(id);
   }
 
-  /** The machine was removed: drops its cached state and connections. */
   async forget(id: MachineId): Promise<void> {
     this.view.wasRemoved(id);
     this.#readiness.forget(id);
@@ -103,7 +95,7 @@ export class Fleet {
     try {
       await remote?.forget();
     } catch (error) {
-      // The machine's address may be unknown by now; then there is no connection either.
+      // Without an address there is no connection.
       if (!(error instanceof SvcError)) throw error;
     }
   }
@@ -125,7 +117,7 @@ export class Fleet {
 
   #status(id: MachineId, sight: MachineSight, settings: VmSettings): MachineStatus {
     if (sight.status.state !== 'running') return sight.status;
-    // The cloud reports "running" as soon as the processor runs, but callers need a login.
+    // Callers need a login, which works later than the cloud reports "running".
     if (!this.#readiness.isReady(id)) return { state: 'booting' };
     const host = hostOf(sight, settings);
     const notice = sight.notice ?? (sight.isSpot ? this.#notices?.noticeOf(id, () => this.remote(id)) : undefined);
@@ -137,20 +129,17 @@ export class Fleet {
       await this.remote(id).connect();
       return true;
     } catch (error) {
-      // Before cloud-init has installed the host key, the machine shows another one. Before its SSH daemon runs, it
-      // does not answer.
+      // Either its SSH daemon does not run yet, or cloud-init has not installed the host key.
       if (error instanceof SvcError) return false;
       throw error;
     }
   }
 }
 
-/** The folder of the replica or the controller on its machine. */
 function machineBaseDir({ user }: Pick<VmRef, 'user'>): string {
   return user === 'root' ? '/root/svc' : `/home/${user}/svc`;
 }
 
-/** The address at which others reach a machine; undefined while it has none. */
 function hostOf(sight: MachineSight, { useInternalIps }: VmSettings): string | undefined {
   return useInternalIps ? sight.privateHost : sight.publicHost;
 }
@@ -179,16 +168,12 @@ function sshTarget(driver: Pick<VmDriver, 'name' | 'traits'>, { ref, sight, iden
 
 const askTimeoutMs = 15_000;
 
-/** The known state of one machine's probe. */
 interface Asked {
   readonly at: number;
   readonly notice: MachineNotice | undefined;
 }
 
-/**
- * Polls spot machines over SSH for notices that only they get. It polls in the background: an answer shows at the next
- * inspection.
- */
+/** Polls spot machines over SSH for notices that only they get. Polls run in the background. */
 export class NoticeWatch {
   readonly #clock: Clock;
   readonly #probe: NoticeProbe;
@@ -200,16 +185,14 @@ export class NoticeWatch {
     this.#probe = probe;
   }
 
-  /** The machine's notice, as far as it is known now. */
   noticeOf(id: MachineId, remote: () => Pick<Remote, 'exec'>): MachineNotice | undefined {
     const known = this.#asked.get(id);
     const isOld = known === undefined || this.#clock.monotonic() - known.at >= this.#probe.everyMs;
-    // A notice stays: no cloud withdraws one.
+    // A notice stays: no cloud withdraws it.
     if (isOld && known?.notice === undefined && !this.#asking.has(id)) void this.#ask(id, remote());
     return known?.notice;
   }
 
-  /** Called when the machine is gone. */
   forget(id: MachineId): void {
     this.#asked.delete(id);
   }

@@ -14,19 +14,15 @@ export interface HomeIdentity {
   /** The value of the tag `svc.home`. */
   readonly id: string;
   readonly key: SshKey;
-  /** The private key's file. */
   readonly keyFile: string;
-  /**
-   * The host key of the machine with an idempotency key. Every process of the home knows it before the machine exists.
-   */
+  /** Every process of the home knows a machine's host key before the machine exists. */
   hostKey(machineKey: string): SshKey;
 }
 
-/** The identity of a home at one cloud. All of it derives from one secret, `ssh/CLOUD/secret` below SVC_HOME. */
+/** A home's identity at one cloud. All of it derives from one secret, `ssh/CLOUD/secret` below SVC_HOME. */
 export class HomeIdentities {
   readonly #cloud: string;
   readonly #dir: string;
-  /** The controllers that received a secret. */
   readonly #controllers: NamedIntents;
   #identity: HomeIdentity | undefined;
 
@@ -42,7 +38,7 @@ export class HomeIdentities {
     if (!existsSync(this.#secretFile)) return undefined;
     const identity = identityOf(readSecret(this.#secretFile), join(this.#dir, 'id_ed25519'));
     const { key, keyFile } = identity;
-    // Restores a key file that a user changed or lost.
+    // A user may have changed or lost the key file.
     if (!existsSync(keyFile) || readFileSync(keyFile, 'utf8') !== key.privateFile) writeFileAtomic(keyFile, key.privateFile);
     this.#identity = identity;
     return identity;
@@ -66,9 +62,8 @@ export class HomeIdentities {
   }
 
   /**
-   * The secret for the home of a remote controller, with an intent that records it. With the secret this home finds the
-   * controller's machines even after the controller's own machine is lost. The controller learns nothing about this
-   * home.
+   * With this secret, this home finds a controller's machines even after the controller is lost. The controller learns
+   * nothing about this home.
    */
   secretForController(controllerKey: string): PortableFile {
     this.identity();
@@ -77,12 +72,12 @@ export class HomeIdentities {
     return { path: `ssh/${this.#cloud}/secret`, content, once: true };
   }
 
-  /** The identity of a controller that got its secret from this home; undefined for any other. */
+  /** Undefined for a controller that got no secret from this home. */
   controllerIdentity(controllerKey: string): Pick<HomeIdentity, 'id'> | undefined {
     return this.#controllers.get(controllerKey) === undefined ? undefined : identityOf(this.#controllerSecret(controllerKey), '');
   }
 
-  /** Called when the controller has no resources left. */
+  /** The controller has no resources left. */
   forgetController(controllerKey: string): void {
     this.#controllers.forget(controllerKey);
   }
@@ -110,10 +105,7 @@ function identityOf(secret: Buffer, keyFile: string): HomeIdentity {
   };
 }
 
-/**
- * Derives an independent secret for each use (RFC 5869 in its short form: one block, because the secret itself is
- * uniform).
- */
+/** RFC 5869 in its short form: one block, because the secret is uniform. */
 function derive(secret: Buffer, use: string): Buffer {
   return createHmac('sha256', secret).update(use).digest();
 }

@@ -39,14 +39,11 @@ export interface VmProviderOptions {
   readonly isReady?: ReadinessCheck;
 }
 
-/**
- * A provider for any cloud with virtual machines and SSH. It holds all that such clouds share; the driver does the
- * rest.
- */
+/** A provider for any cloud with virtual machines and SSH. The driver does what differs. */
 export class VmProvider<Image = unknown> implements Provider {
   readonly name: string;
   readonly capabilities: Capabilities;
-  /** Present where the cloud has power control. */
+  /** Absent where the cloud has no power control. */
   readonly stop?: NonNullable<Provider['stop']>;
   readonly start?: NonNullable<Provider['start']>;
   readonly #context: ProviderContext;
@@ -140,7 +137,6 @@ export class VmProvider<Image = unknown> implements Provider {
     return secret.length === 0 ? undefined : { summary: 'a secret of its own', files: secret, environment: {} };
   }
 
-  /** The machine of a key: the existing one, or a new one. */
   async #launch(offer: Offer, spec: MachineSpec, key: string, signal: AbortSignal | undefined): Promise<Launched> {
     const { name, title, traits } = this.#driver;
     const settings = await this.#driver.settings();
@@ -167,8 +163,7 @@ export class VmProvider<Image = unknown> implements Provider {
       signal,
       find: async () => {
         const machines = await this.#machinesOf(offer.region, key, identity.id, signal);
-        // The intent is recorded only after the region has answered. A region that refuses access has no resources of
-        // the home, and an intent for it would make `list` fail for ever.
+        // Recorded after the region answered: an intent for a region that refuses access makes `list` fail.
         this.#regions.record(offer.region, true);
         return machines;
       },
@@ -181,7 +176,7 @@ export class VmProvider<Image = unknown> implements Provider {
     return living === undefined ? launch.send(former) : launch.toLaunched(living);
   }
 
-  /** All machines of a key that the cloud shows, also those that ended. */
+  /** Includes machines that have ended. */
   async #machinesOf(region: string, key: string, home: string, signal: AbortSignal | undefined): Promise<readonly VmMachine[]> {
     const { labels } = this.#driver.traits;
     const requiredTags = { ...sharedTags(home, undefined), [ownTags.key]: key };

@@ -3,7 +3,7 @@ import { SvcError } from '../../shared/errors.ts';
 import type { MachineSpec } from '../provider.ts';
 import type { VmSettings } from './driver.ts';
 
-/** One opening: TCP ports, both inclusive, from one range of addresses. */
+/** TCP ports, both inclusive, that are open to a range of addresses. */
 export interface Opening {
   readonly from: number;
   readonly to: number;
@@ -14,9 +14,8 @@ const allAddresses = ['0.0.0.0/0', '::/0'] as const;
 const sshPort = 22;
 
 /**
- * The firewall openings of a machine. SSH: only from its users, which are `clients` for a replica when they are given,
- * else `sshFrom`. Ports: only from `clients`; a controller's ports are its endpoints, which are open to all addresses
- * when no clients are given.
+ * SSH is open to a replica's `clients`, or without any to `sshFrom`. Ports are open to `clients`; a controller's ports
+ * without `clients` are endpoints and open to all addresses.
  */
 export function openingsFor(spec: Pick<MachineSpec, 'ports' | 'clients' | 'role'>, sshFrom: readonly string[]): readonly Opening[] {
   const clients = spec.clients.map(asCidr);
@@ -29,12 +28,12 @@ export function openingsFor(spec: Pick<MachineSpec, 'ports' | 'clients' | 'role'
   return openings.filter((one, index) => openings.findIndex((other) => isSame(one, other)) === index);
 }
 
-/** Desired openings that do not exist yet. */
+/** Required openings that do not exist yet. */
 export function missingOpenings(required: readonly Opening[], present: readonly Opening[]): readonly Opening[] {
   return required.filter((one) => !present.some((other) => other.cidr === one.cidr && other.from <= one.from && other.to >= one.to));
 }
 
-/** A range in the form of clouds: always with the number of bits. Throws SVC_INTERNAL for an invalid address. */
+/** Appends the number of bits, which clouds require. Throws SVC_INTERNAL for an invalid address. */
 export function asCidr(address: string): string {
   const range = parseAddressRange(address);
   if (range === undefined) throw new SvcError('SVC_INTERNAL', `'${address}' is not an address or a range of addresses.`);
@@ -47,29 +46,26 @@ export function asCidr(address: string): string {
   return `${bytes.join('.')}/${range.prefix}`;
 }
 
-/** Inputs for the SSH sources, beside the settings. */
 interface NetworkFacts {
-  /** The ranges of the network's private addresses. */
   readonly privateRanges: readonly string[];
   /** The address from which this machine connects. */
   readonly ownAddress: () => Promise<string>;
 }
 
-/** The source ranges of SSH connections to a machine without given clients. */
+/** Source ranges of SSH connections to a machine, beside its clients. */
 export async function sshSources(
   { role, clients }: Pick<MachineSpec, 'role' | 'clients'>,
   { sshFrom, useInternalIps }: VmSettings,
   { privateRanges, ownAddress }: NetworkFacts,
 ): Promise<readonly string[]> {
   if (sshFrom !== undefined) return sshFrom;
-  // Private addresses are reachable only from within the network.
   if (useInternalIps) return privateRanges;
   return role === 'replica' && clients.length > 0 ? [] : [await ownAddress()];
 }
 
 const isSame = (a: Opening, b: Opening): boolean => a.from === b.from && a.to === b.to && a.cidr === b.cidr;
 
-/** Neighbouring ports as one range each: a firewall group has room for some sixty rules. */
+/** Merges neighbouring ports, because a firewall group has room for some sixty rules. */
 function portRanges(ports: readonly number[]): readonly { readonly from: number; readonly to: number }[] {
   const ranges: { from: number; to: number }[] = [];
   for (const port of [...new Set(ports)].toSorted((a, b) => a - b)) {

@@ -14,12 +14,11 @@ export function areaOf({ traits }: Pick<VmDriver, 'traits'>, region: string): st
   return traits.listCovers === 'account' ? traits.mainRegion : region;
 }
 
-/** Dependencies of the inventory. */
 interface InventoryParts {
   readonly driver: VmDriver;
   readonly ids: MachineIds;
   readonly identities: HomeIdentities;
-  /** The regions in which this home may have machines. */
+  /** Regions in which this home may have machines. */
   readonly regions: NamedIntents;
   readonly view: MachineView;
   readonly tables: PriceTables;
@@ -27,10 +26,7 @@ interface InventoryParts {
 
 type RegionWork<T> = (region: string) => Promise<T>;
 
-/**
- * A home's resources at a cloud. They are found by the home's tag, in every region with a recorded intent. Resources of
- * a lost controller may be in any region.
- */
+/** Finds a home's resources by its tag, in regions with an intent. A lost controller's may be in any region. */
 export class Inventory {
   readonly #parts: InventoryParts;
 
@@ -38,7 +34,6 @@ export class Inventory {
     this.#parts = parts;
   }
 
-  /** The machines with all of the tags. */
   async list(tags: Tags, signal: AbortSignal | undefined): Promise<readonly ListedMachine[]> {
     const { identities, regions, view } = this.#parts;
     const controller = this.#controller(tags['svc-owner']);
@@ -55,7 +50,7 @@ export class Inventory {
     return [...listed.values()].filter(({ id }) => !view.isRemoved(id));
   }
 
-  /** Removes an owner's resources beside machines, and all resources of a controller with this key. */
+  /** Includes all resources of a controller with this key. */
   async release(ownerKey: string, signal: AbortSignal | undefined): Promise<void> {
     const { driver, identities, regions } = this.#parts;
     const identity = identities.existing();
@@ -89,13 +84,12 @@ export class Inventory {
     const machines = await driver.list(region, { tags: writeTags(requiredTags, labels), isLiving: true }, signal);
     return machines.flatMap((machine): ListedMachine[] => {
       const its = readTags(machine.tags, labels);
-      // Not every cloud filters by tags and states.
       if (machine.status.state === 'gone' || !hasTags(its, requiredTags)) return [];
       return [{ id: ids.of({ ...machine, user: its[ownTags.user] ?? usualUser }), tags: callersTags(its) }];
     });
   }
 
-  /** Runs work in each region at once; throws the first failure after all have ended. */
+  /** Throws the first failure after all regions have ended. */
   async #inRegions<T>(
     regions: readonly string[],
     doing: string,
@@ -110,9 +104,8 @@ export class Inventory {
   }
 
   /**
-   * Runs work in all regions, because a lost controller may have launched in any of them. A region that denies access
-   * is skipped, as a launch was denied there too. Throws when all regions deny, because then the credentials are bad;
-   * otherwise throws the first other failure.
+   * Skips regions that deny access, because they denied a controller's launch too. Throws when all deny: the
+   * credentials are bad. Otherwise throws the first other failure.
    */
   async #inAllRegions<T>(doing: string, signal: AbortSignal | undefined, work: RegionWork<T>): Promise<readonly T[]> {
     const { driver, tables } = this.#parts;
@@ -137,7 +130,7 @@ export class Inventory {
   }
 }
 
-/** Whether a cloud's error means that the account has not enabled the region, or that its organisation denies it. */
+/** The account has not enabled the region, or the account's organisation denies it. */
 function isDenied(error: unknown): boolean {
   return error instanceof SvcError && (error.code === 'SVC_DENIED' || error.code === 'SVC_CREDENTIALS');
 }

@@ -9,21 +9,18 @@ import { IntentLog, cloudDir } from '../intent-log.ts';
 import { settlingMs } from './machine-view.ts';
 import { untilFound } from './patience.ts';
 
-/** The only entry of the log of launch times. */
 const last = 'last';
 
 /** A launch of one key. */
 export interface KeyedLaunch {
   readonly key: string;
   readonly signal: AbortSignal | undefined;
-  /** All machines of the key that the cloud shows. */
   readonly find: () => Promise<readonly VmMachine[]>;
   readonly toLaunched: (machine: VmMachine) => Launched;
-  /** Sends the request. Throws a `ProviderRefusal` when the cloud created nothing; any other error leaves that open. */
+  /** Throws a `ProviderRefusal` when the cloud created nothing. Any other error leaves that open. */
   readonly send: (former: readonly VmMachine[]) => Promise<Launched>;
 }
 
-/** How launches of a cloud are paced and recorded. */
 interface LaunchOnceParts {
   readonly paths: Pick<HomePaths, 'sshDir'>;
   readonly clock: Clock;
@@ -31,19 +28,18 @@ interface LaunchOnceParts {
   readonly paceMs: number;
 }
 
-/** The stored record of a launch: its time, and the resulting machine, once it is known. */
+/** Has the machine once it is known. */
 interface LaunchIntent extends Partial<Launched> {
   readonly at: number;
 }
 
 /**
- * Launches for clouds that create a second machine for a repeated request. One lock makes all processes of a home
- * launch in turn. The intent is on disk before the request is sent. A repeated launch with the key first searches for
- * the machine of a request whose response was lost.
+ * For clouds that create a second machine for a repeated request. A lock makes a home's processes launch in turn, each
+ * with an intent on disk. A repeated launch first searches for the machine of a lost response.
  */
 export class LaunchOnce {
   readonly #parts: LaunchOnceParts;
-  /** Launches by their key. */
+  /** By key. */
   readonly #launches: IntentLog<LaunchIntent>;
   /** When the last launch was sent, ms since the epoch. */
   readonly #pace: IntentLog<number>;
@@ -55,7 +51,7 @@ export class LaunchOnce {
     this.#pace = new IntentLog({ dir: join(dir, 'pace'), read: (value) => (typeof value === 'number' ? value : undefined) });
   }
 
-  /** The machine of the key: the existing one, or a new one. */
+  /** Returns the key's machine, or launches one. */
   launch(launch: KeyedLaunch): Promise<Launched> {
     const { paths, cloud } = this.#parts;
     return withHomeLock(join(cloudDir(paths, cloud), 'launch.lock'), async () => {
@@ -72,7 +68,7 @@ export class LaunchOnce {
     for (const key of this.#launches.names()) if (this.#launches.get(key)?.instanceId === instanceId) this.#launches.forget(key);
   }
 
-  /** The machine of an earlier launch of the key that the cloud's lists may not show yet. */
+  /** Finds the machine of an earlier launch that the cloud's lists may not show yet. */
   async #unlisted({ key, signal, find }: KeyedLaunch, former: readonly VmMachine[]): Promise<Launched | VmMachine | undefined> {
     const { clock } = this.#parts;
     const intent = this.#launches.get(key);
@@ -96,7 +92,6 @@ export class LaunchOnce {
         this.#launches.forget(key);
         throw error;
       }
-      // The cloud may have processed the request.
       const made = await untilFound({ clock, signal }, async () => living(await find()));
       if (made === undefined) throw error;
       const launched = toLaunched(made);
@@ -105,7 +100,7 @@ export class LaunchOnce {
     }
   }
 
-  /** Clouds limit launches by account; the lock makes this the limit of the home. */
+  /** Clouds limit launches by account. The lock makes this the limit of the home. */
   async #awaitTurn(signal: AbortSignal | undefined): Promise<void> {
     const { clock, paceMs } = this.#parts;
     const lastAt = this.#pace.get(last) ?? 0;

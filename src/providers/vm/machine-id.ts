@@ -4,10 +4,7 @@ import type { VmDriver, VmRef } from './driver.ts';
 
 const form = /^([A-Za-z][A-Za-z0-9-]*)\/([^/]+)(?:\/([a-z_][a-z0-9_-]*))?$/;
 
-/**
- * Ids of a cloud's machines: `REGION/INSTANCE`, or `REGION/INSTANCE/USER` when the login user is not the default. The
- * id alone is enough to find a machine and log in.
- */
+/** `REGION/INSTANCE`, or `REGION/INSTANCE/USER` for an unusual login user: enough to find a machine and log in. */
 export class MachineIds {
   readonly #driver: Pick<VmDriver, 'title' | 'traits'>;
 
@@ -21,7 +18,7 @@ export class MachineIds {
     return id;
   }
 
-  /** Undefined for an id that is not of this cloud's form. */
+  /** Undefined for an id of another form. */
   read(id: string): VmRef | undefined {
     const { usualUser, instanceForm } = this.#driver.traits;
     const [, region, instanceId, user = usualUser] = form.exec(id) ?? [];
@@ -29,14 +26,14 @@ export class MachineIds {
     return { region, instanceId, user };
   }
 
-  /** As `read`. Throws SVC_MACHINE_LOST for an id that is not of this cloud's form. */
+  /** Throws SVC_MACHINE_LOST for an id of another form. */
   existing(id: MachineId): VmRef {
     const ref = this.read(id);
     if (ref === undefined) throw new SvcError('SVC_MACHINE_LOST', `'${id}' is no machine of ${this.#driver.title}.`);
     return ref;
   }
 
-  /** Machines by region; ids that are not of this cloud's form are omitted. */
+  /** Omits ids of another form. */
   byRegion(ids: readonly MachineId[], regionOf: (ref: VmRef) => string): ReadonlyMap<string, ReadonlyMap<MachineId, VmRef>> {
     const regions = new Map<string, Map<MachineId, VmRef>>();
     for (const id of ids) {

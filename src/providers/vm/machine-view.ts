@@ -6,27 +6,23 @@ import type { Tags } from './tags.ts';
 /** A machine as it was last seen. */
 export type MachineSight = Pick<VmMachine, 'status' | 'notice' | 'isSpot' | 'publicHost' | 'privateHost' | 'tags'>;
 
-/** Asks the cloud for machines of one region by their ids. */
 type AskForMachines = (instanceIds: readonly string[]) => Promise<readonly VmMachine[]>;
 
-/** Callers poll a booting machine twice a second; clouds limit calls, and a boot takes half a minute. */
+/** ms. Callers poll a booting machine twice a second, but clouds limit calls. */
 const bootingRememberedMs = 1_000;
-/** Maximum time for which the cloud may show an outdated state of a machine that was just created or removed, ms. */
+/** ms. The cloud may show an outdated state for this long after a machine was created or removed. */
 export const settlingMs = 60_000;
-/** The cloud may show the reason of an end after the end itself. A launch waits this long for it, ms. */
+/** ms. The cloud may show a machine's end before the reason; a launch waits this long for the reason. */
 const reasonMs = 5_000;
 
-/**
- * The cloud's view of machines, corrected with this process's own knowledge. A machine that it just created exists; one
- * that it removed is gone.
- */
+/** The cloud's view of machines, corrected with what this process just created or removed. */
 export class MachineView {
   readonly #clock: Clock;
   readonly #title: string;
   readonly #seen = new Map<MachineId, { readonly sight: MachineSight; readonly at: number }>();
   readonly #made = new Map<MachineId, { readonly tags: Tags; readonly at: number }>();
   readonly #removed = new Map<MachineId, number>();
-  /** When a machine was first shown as gone without a reason. */
+  /** Since when a machine is gone without a reason. */
   readonly #goneSince = new Map<MachineId, number>();
 
   constructor(clock: Clock, title: string) {
@@ -34,13 +30,11 @@ export class MachineView {
     this.#title = title;
   }
 
-  /** Records that this process created a machine. */
   wasMade(id: MachineId, tags: Tags): void {
     this.#removed.delete(id);
     this.#made.set(id, { tags, at: this.#clock.monotonic() });
   }
 
-  /** Records that this process removed a machine. */
   wasRemoved(id: MachineId): void {
     this.#made.delete(id);
     this.#seen.delete(id);
@@ -48,7 +42,7 @@ export class MachineView {
     this.#removed.set(id, this.#clock.monotonic());
   }
 
-  /** The machine is about to change: invalidates its last sight. */
+  /** Invalidates what is known, because the machine is about to change. */
   willChange(id: MachineId): void {
     this.#seen.delete(id);
   }
@@ -62,20 +56,20 @@ export class MachineView {
     return this.#removed.has(id);
   }
 
-  /** Machines with all of the tags that this process created and the cloud may not show yet. */
+  /** Machines with these tags that this process created and the cloud may not show yet. */
   justMade(tags: Tags): readonly ListedMachine[] {
     return [...this.#made]
       .filter(([id, made]) => this.isJustMade(id) && hasTags(made.tags, tags))
       .map(([id, made]) => ({ id, tags: made.tags }));
   }
 
-  /** The last sight of a machine, if it is at most `withinMs` old; else undefined. */
+  /** Undefined when the last sight is older. */
   lastSight(id: MachineId, withinMs: number): MachineSight | undefined {
     const seen = this.#seen.get(id);
     return seen !== undefined && this.#clock.monotonic() - seen.at < withinMs ? seen.sight : undefined;
   }
 
-  /** Machines of one region, with one call for all whose last sight is too old. */
+  /** Asks once for all machines whose last sight is too old. */
   async inspect(
     ask: AskForMachines,
     machines: ReadonlyMap<MachineId, VmRef>,
@@ -93,17 +87,14 @@ export class MachineView {
   }
 
   #sightOf(id: MachineId, machine: VmMachine | undefined): MachineSight {
-    // The cloud knows why a machine is gone; this process only knows that it is.
+    // Only the cloud knows why a machine is gone.
     if (this.#removed.has(id)) return withStatus(machine?.status.state === 'gone' ? machine.status : { state: 'gone', reason: 'deleted' });
     if (machine !== undefined) return this.#mayGetReason(id, machine.status) ? { ...machine, status: { state: 'booting' } } : machine;
     if (this.isJustMade(id)) return withStatus({ state: 'booting' });
     return this.#made.has(id) ? withStatus(neverShown(this.#title)) : unseen;
   }
 
-  /**
-   * Whether a new machine is gone without a reason that the cloud may still show. The reason decides the next launch
-   * and its time.
-   */
+  /** The cloud may still show the reason of a new machine's end. The reason decides the next launch and its time. */
   #mayGetReason(id: MachineId, shown: VmStatus): boolean {
     if (shown.state !== 'gone' || shown.reason !== 'unknown' || shown.message !== undefined || !this.isJustMade(id)) return false;
     const now = this.#clock.monotonic();

@@ -5,16 +5,15 @@ import type { Resources } from '../../domain/task.ts';
 import type { Offer, OfferList } from '../provider.ts';
 import type { VmDriver, VmSettings } from './driver.ts';
 
-/** Inputs for finding offers. */
 interface VmOfferOptions {
   readonly tables: PriceTables;
   readonly settings: Pick<VmSettings, 'regions'>;
   readonly explain: boolean;
-  /** ms; decides whether the prices are old. */
+  /** ms since the epoch, for the age of prices. */
   readonly now: number;
 }
 
-/** A cloud's offers for resources, from its price table and its images. No request is sent to the cloud. */
+/** Uses the price table and the images; sends no request to the cloud. */
 export async function vmOffers(
   driver: Pick<VmDriver, 'name' | 'title' | 'chooseImage'>,
   resources: Resources,

@@ -9,11 +9,11 @@ import { Remembered } from './remembered.ts';
 export interface AddressService {
   /** The cloud, in messages. */
   readonly title: string;
-  /** Answers with the address, as plain text. */
+  /** Returns the address as plain text. */
   readonly url: string;
   /** The setting that overrides the address: `aws.ssh_from`. */
   readonly setting: string;
-  /** The cloud's API endpoint, if it is a custom one. The address is then that of a connection to it. */
+  /** A custom API endpoint. The address is then that of a connection to it. */
   endpoint(): string | undefined;
 }
 

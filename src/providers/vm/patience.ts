@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 
-/** Backoff while a cloud has not yet propagated a new resource to all of its parts, ms: some 15 seconds together. */
+/** Backoff while a cloud propagates a new resource, ms: some 15 seconds together. */
 const pausesMs = [100, 200, 400, 800, 1_500, 2_000, 2_500, 3_500, 4_000];
 
 /** Dependencies of waiting. */
@@ -9,10 +9,9 @@ export interface Patience {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Whether an error of a cloud is transient. */
 type IsPassing = (error: unknown) => boolean;
 
-/** Repeats a call while its error says that the cloud does not know a new resource yet. Throws the last error. */
+/** Repeats a call while the cloud does not know a new resource yet. Throws the last error. */
 export function whileNotYet<T>(patience: Patience, isPassing: IsPassing, call: () => Promise<T>): Promise<T> {
   return repeatWhile(patience, pausesMs, isPassing, call);
 }
@@ -20,7 +19,7 @@ export function whileNotYet<T>(patience: Patience, isPassing: IsPassing, call: (
 /** Backoff after a request that the cloud did not process, ms. */
 const requestPausesMs = [200, 600, 1_500];
 
-/** Repeats an idempotent request while it was not processed, or its response is unknown. Throws the last error. */
+/** Repeats an idempotent request while it is not processed or not answered. Throws the last error. */
 export function whileUnanswered<T>(patience: Patience, isWorthRepeating: IsPassing, call: () => Promise<T>): Promise<T> {
   return repeatWhile(patience, requestPausesMs, isWorthRepeating, call);
 }

@@ -1,11 +1,9 @@
 import type { MachineId } from '../provider.ts';
 
-/** Whether a login to a machine works; returns false, and never throws, for a machine that is not ready. */
+/** Whether a login to a machine works. Never throws for a machine that is not ready. */
 export type ReadinessCheck = (id: MachineId) => Promise<boolean>;
 
-/**
- * Remembers which machines have answered. A login works about ten seconds after the cloud reports a machine as running.
- */
+/** Remembers machines that have answered: about ten seconds after the cloud reports them as running. */
 export class Readiness {
   readonly #check: ReadinessCheck;
   readonly #ready = new Set<MachineId>();
@@ -15,14 +13,14 @@ export class Readiness {
     this.#check = check;
   }
 
-  /** Whether the machine has answered. If not, a check runs in the background, and a later call returns its result. */
+  /** Starts a check in the background, if the machine has not answered; a later call returns the result. */
   isReady(id: MachineId): boolean {
     if (this.#ready.has(id)) return true;
     if (!this.#asking.has(id)) this.#asking.set(id, this.#ask(id));
     return false;
   }
 
-  /** The machine has to answer again, as after a stop; earlier and pending checks no longer count. */
+  /** The machine must answer again, as after a stop. Pending checks no longer count. */
   forget(id: MachineId): void {
     this.#ready.delete(id);
     this.#asking.delete(id);
@@ -49,7 +47,7 @@ export class Readiness {
     try {
       return await this.#check(id);
     } catch {
-      // The result has no waiting caller; the next call starts a new check.
+      // The next call starts a new check.
       return false;
     }
   }

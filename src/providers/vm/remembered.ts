@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 
-/** Caches answers for a while, including pending ones; failures are dropped at once. */
+/** Caches answers for a while, including pending ones; drops failures at once. */
 export class Remembered<T> {
   readonly #clock: Clock;
   readonly #forMs: number;
@@ -11,7 +11,6 @@ export class Remembered<T> {
     this.#forMs = forMs;
   }
 
-  /** Drops all answers. */
   clear(): void {
     this.#answers.clear();
   }

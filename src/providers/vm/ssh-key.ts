@@ -4,19 +4,19 @@ import { createHash, createPrivateKey, createPublicKey } from 'node:crypto';
 export interface SshKey {
   /** One line: type, key, comment. */
   readonly publicLine: string;
-  /** The private key file. A secret. */
+  /** The private key file. Secret. */
   readonly privateFile: string;
 }
 
-/** The prefix of the 32 bytes of an Ed25519 key in PKCS #8 (RFC 8410, section 7). */
+/** Prefix of the 32 bytes of an Ed25519 key in PKCS #8 (RFC 8410, section 7). */
 const pkcs8Prefix = Buffer.from('302e020100300506032b657004220420', 'hex');
 const keyType = 'ssh-ed25519';
 const blockSize = 8;
 const lineLength = 70;
 
 /**
- * The Ed25519 key of 32 secret bytes. The same bytes always give the same text, unlike a key pair made by a tool.
- * Format: https://github.com/openssh/openssh-portable/blob/master/PROTOCOL.key
+ * The Ed25519 key of 32 secret bytes: the same bytes always give the same text.
+ * https://github.com/openssh/openssh-portable/blob/master/PROTOCOL.key
  */
 export function sshKeyFromSeed(seed: Buffer, comment: string): SshKey {
   const privateKey = createPrivateKey({ key: Buffer.concat([pkcs8Prefix, seed]), format: 'der', type: 'pkcs8' });
@@ -55,9 +55,8 @@ const text = (content: string): Buffer => bytes(Buffer.from(content));
 const keyPath = '/etc/ssh/ssh_host_ed25519_key';
 
 /**
- * A machine's first-boot script for cloud-init. It installs a host key that its creator already knows. The first
- * connection then reaches the right machine or fails. Readers of the script (the account's administrators, and programs
- * on the machine through its metadata) can impersonate only this machine.
+ * The cloud-init script. It installs a host key that the machine's creator knows, so a connection reaches the right
+ * machine or fails. Readers of the script, such as the account's administrators, can impersonate only this machine.
  */
 export function userData(hostKey: SshKey): string {
   return `#!/bin/sh

@@ -1,16 +1,13 @@
 import { ProviderRefusal } from '../provider-refusal.ts';
 import type { MachineSpec } from '../provider.ts';
 
-/**
- * The provider's own tags, beside those of its callers, which all begin with `svc-`. The documented rights allow
- * removal only of resources that carry `svc.home`, so these names never change.
- */
+/** These names never change: the documented rights allow removal only of resources with `svc.home`. */
 export const ownTags = {
-  /** The SVC_HOME that created the resource: a home never changes resources of another one. */
+  /** A home never changes another home's resources. */
   home: 'svc.home',
-  /** The owner, for `release`. */
+  /** See `ownerOf`. */
   owner: 'svc.owner',
-  /** The idempotency key of a machine. */
+  /** The machine's idempotency key. */
   key: 'svc.key',
   /** The login user. */
   user: 'svc.user',
@@ -24,44 +21,44 @@ export function ownerOf(spec: Pick<MachineSpec, 'tags'>, key: string): string {
   return spec.tags['svc-service-key'] ?? spec.tags['svc-key'] ?? key;
 }
 
-/** The machine's display name: `chat-1`. */
+/** The machine's name for users: `chat-1`. */
 export function displayName({ tags }: Pick<MachineSpec, 'tags'>): string {
   return [tags['svc-service'] ?? tags['svc-cluster'] ?? 'svc', tags['svc-replica']].filter(Boolean).join('-');
 }
 
-/** Tags of resources that an owner's machines share; without an owner, of those that all machines of a home share. */
+/** Tags of resources that an owner's machines share; without an owner, that all machines of a home share. */
 export function sharedTags(home: string, owner: string | undefined): Tags {
   return { [ownTags.home]: home, ...(owner === undefined ? {} : { [ownTags.owner]: owner }) };
 }
 
-/** Tags of a machine and its parts. A label never replaces a tag by which a machine is found. */
+/** A label never replaces a tag by which a machine is found. */
 export function machineTags(spec: Pick<MachineSpec, 'tags' | 'labels'>, key: string, home: string, user: string): Tags {
   return { ...spec.labels, ...spec.tags, ...sharedTags(home, ownerOf(spec, key)), [ownTags.key]: key, [ownTags.user]: user };
 }
 
-/** The callers' tags among those of a machine. */
+/** The tags that callers set, which all begin with `svc-`. */
 export function callersTags(tags: Tags): Tags {
   return Object.fromEntries(Object.entries(tags).filter(([name]) => name.startsWith('svc-')));
 }
 
-/** The characters of a cloud's tags. `lower-case`: at most 63 letters a to z, digits, `-` and `_`, as GCP's labels. */
+/** `lower-case`: at most 63 of the letters a to z, digits, `-` and `_`, as in GCP's labels. */
 export type LabelAlphabet = 'any' | 'lower-case';
 
 const longestLabel = 63;
 
-/** Tags in the form that the cloud stores; `readTags` decodes them. */
+/** Encodes tags for the cloud; `readTags` decodes them. */
 export function writeTags(tags: Tags, alphabet: LabelAlphabet): Tags {
   if (alphabet === 'any') return tags;
   return Object.fromEntries(Object.entries(tags).map(([name, value]) => [encodeLabel(name), encodeLabel(value)]));
 }
 
-/** Decodes tags that `writeTags` encoded. */
+/** The inverse of `writeTags`. */
 export function readTags(stored: Tags, alphabet: LabelAlphabet): Tags {
   if (alphabet === 'any') return stored;
   return Object.fromEntries(Object.entries(stored).map(([name, value]) => [decodeLabel(name), decodeLabel(value)]));
 }
 
-/** Bytes outside the alphabet, and `_` itself, become `_` and two hex digits. */
+/** `_` and bytes outside the alphabet become `_` and two hex digits. */
 function encodeLabel(text: string): string {
   const bytes = [...Buffer.from(text)].map((byte) => {
     const letter = String.fromCodePoint(byte);

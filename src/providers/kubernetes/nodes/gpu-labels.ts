@@ -1,17 +1,14 @@
 import { acceleratorMemoryGb, canonicalAccelerator } from '../../../domain/accelerators.ts';
 
-/** One convention for node labels that name a node's GPUs. */
 interface GpuLabelFormat {
-  /** The program or cloud that writes the label, for users. */
   readonly name: string;
   readonly key: string;
-  /** Label with the memory of one GPU, MiB, by the same writer. */
+  /** Label with the memory of one GPU, MiB. */
   readonly memoryKey?: string;
-  /** The values for an accelerator, where they are known without a node: for autoscalers, which add nodes on demand. */
+  /** The values for an accelerator, where they are known without a node: for autoscalers. */
   readonly valuesFor?: (accelerator: string) => readonly string[];
 }
 
-/** GKE's names of accelerators. */
 const gkeNames: Readonly<Record<string, string>> = {
   A100: 'nvidia-tesla-a100',
   'A100-80GB': 'nvidia-a100-80gb',
@@ -26,19 +23,19 @@ const gkeNames: Readonly<Record<string, string>> = {
   V100: 'nvidia-tesla-v100',
 };
 
-/** Names of graphics cards have spaces, which labels must not have. */
+/** Labels must not have spaces, as names of graphics cards do. */
 const asValue = (accelerator: string): string => accelerator.replaceAll(' ', '-');
 const lowerCase = (accelerator: string): readonly string[] => [asValue(accelerator).toLowerCase()];
 const upperCase = (accelerator: string): readonly string[] => [asValue(accelerator).toUpperCase()];
 
-/** The users' own label. It takes precedence over all others. */
+/** The users' own label. It takes precedence. */
 const ownFormat: GpuLabelFormat = {
   name: 'svc',
   key: 'svc.dev/accelerator',
   valuesFor: (accelerator) => [asValue(accelerator), ...lowerCase(accelerator)],
 };
 
-/** Every known format, the most specific first. */
+/** The most specific first. */
 export const gpuLabelFormats: readonly GpuLabelFormat[] = [
   ownFormat,
   { name: 'SkyPilot', key: 'skypilot.co/accelerator', valuesFor: lowerCase },
@@ -62,43 +59,35 @@ export const gpuLabelFormats: readonly GpuLabelFormat[] = [
   { name: "AMD's node labeller", key: 'amd.com/gpu.product-name' },
 ];
 
-/** GPU feature discovery's label for the memory of one GPU, MiB; of a part, where GPUs are partitioned. */
+/** GPU feature discovery's label: memory of one GPU, MiB; of a part where GPUs are partitioned. */
 const memoryLabel = 'nvidia.com/gpu.memory';
 
-/**
- * GKE's labels for nodes with partitioned GPUs: `partition` is the size of the parts. `accelerator` names the GPU, of
- * whole GPUs and of parts.
- */
+/** GKE's labels. `partition`: size of a node's GPU parts. `accelerator`: kind of the GPUs, whole or in parts. */
 export const gkeLabels = { accelerator: 'cloud.google.com/gke-accelerator', partition: 'cloud.google.com/gke-gpu-partition-size' } as const;
 
 /** Resources under which device plugins count GPUs. */
 export const gpuResources = ['nvidia.com/gpu', 'amd.com/gpu'] as const;
 
-/** One of `gpuResources`. */
 export type GpuResource = (typeof gpuResources)[number];
 
-/** The kind of a node's GPUs, by its labels. */
+/** A node's GPUs, by its labels. */
 export interface GpuKind {
   /** The catalogue's name if it has one, else the label's value. */
   readonly name: string;
-  /** GB of one GPU; undefined where no label says. */
+  /** GB of one GPU; undefined: no label names it. */
   readonly memoryGb: number | undefined;
   readonly format: GpuLabelFormat;
-  /** The label's value. */
   readonly value: string;
-  /**
-   * The label that distinguishes it from another kind with the same value in `format`. Undefined where none is needed,
-   * or none exists.
-   */
+  /** The label that distinguishes kinds with the same `value`. Undefined: not needed, or none exists. */
   readonly memoryLabel: { readonly key: string; readonly value: string } | undefined;
-  /** Size of the parts that GKE counts; undefined for whole GPUs. */
+  /** Size of GKE's GPU parts; undefined: whole GPUs. */
   readonly gkePartition: string | undefined;
 }
 
 /** The kind of a node's GPUs by its labels; undefined without such a label. */
 export function gpuKindOf(labels: Readonly<Record<string, string>>): GpuKind | undefined {
   const said = gpuLabelFormats.filter(({ key }) => (labels[key] ?? '') !== '');
-  // A label that names parts is more precise than a label that names their GPUs.
+  // A label that names parts is more precise than one for whole GPUs.
   const format = said.find((one) => one === ownFormat || partOf.test(labels[one.key] ?? '')) ?? said[0];
   const value = labels[format?.key ?? ''];
   if (format === undefined || value === undefined) return undefined;
@@ -107,7 +96,7 @@ export function gpuKindOf(labels: Readonly<Record<string, string>>): GpuKind | u
   const labelGb = mib === undefined ? undefined : Math.ceil(Number(mib) / 1_024);
   const gkePartition = labels[gkeLabels.partition];
   const [, whole = value, part = gkePartition] = partOf.exec(value) ?? [];
-  // A part is not a GPU of that kind: a request for a GPU must not get a part.
+  // A request for a GPU must not get a part.
   const name = part === undefined ? acceleratorOfLabel(value, labelGb) : `${acceleratorOfLabel(whole)}-MIG-${part}`;
   return {
     name,
@@ -122,19 +111,15 @@ export function gpuKindOf(labels: Readonly<Record<string, string>>): GpuKind | u
 /** `NVIDIA-A100-SXM4-40GB-MIG-1g.5gb` */
 const partOf = /^(.+)-MIG-(.+)$/i;
 
-/** `1g.5gb` */
 function partMemoryGb(part = ''): number | undefined {
   const gb = /(\d+)gb/i.exec(part)?.[1];
   return gb === undefined ? undefined : Number(gb);
 }
 
-/** Words that do not distinguish kinds: the GPU's connection, sharing, and AMD's general names. */
+/** Words that do not distinguish kinds: the connection, sharing, and AMD's general names. */
 const needless = /^(?:pcie|sxm\d?|nvlink|hbm\d?e?|shared|amd|instinct|oam)$/i;
 
-/**
- * A label's value as the catalogue's name: `NVIDIA-H100-PCIe` is `H100`. `memoryGb` selects the larger variant of a
- * name.
- */
+/** The catalogue's name for a label's value: `H100` for `NVIDIA-H100-PCIe`. `memoryGb` selects a larger variant. */
 export function acceleratorOfLabel(value: string, memoryGb?: number): string {
   const words = value.split(/[-_\s]+/).filter((word) => !needless.test(word));
   const candidates = [value, ...words.map((_word, index) => words.slice(0, words.length - index).join('-'))];
@@ -144,10 +129,10 @@ export function acceleratorOfLabel(value: string, memoryGb?: number): string {
   return larger ?? known;
 }
 
-/** Memory sizes that distinguish GPUs of the same name, GB. */
+/** Sizes that distinguish GPUs of the same name, GB. */
 const memorySizes = [16, 32, 40, 80];
 
-/** Drivers reserve a little of the memory, so the reported size is rounded up to a known one. */
+/** Drivers reserve a little memory, so the reported size is rounded up to a known one. */
 function roundedGb(memoryGb: number): number {
   return memorySizes.find((size) => memoryGb > size * 0.9 && memoryGb <= size) ?? memoryGb;
 }
@@ -162,13 +147,12 @@ function withoutMemory(accelerator: string): string {
   return canonicalAccelerator(accelerator.replace(/-\d+GB$/, '')) ?? accelerator;
 }
 
-/** Labels, in one format, of a kind of GPU that no node has yet. */
 interface GpuLabels {
   readonly values: readonly string[];
   readonly memory: { readonly key: string; readonly values: readonly string[] } | undefined;
 }
 
-/** A format's labels for an accelerator; undefined where they are not known. */
+/** A format's labels for an accelerator; undefined: unknown. */
 export function labelsFor({ valuesFor, memoryKey: key }: GpuLabelFormat, accelerator: string): GpuLabels | undefined {
   const values = [...new Set(valuesFor?.(accelerator))];
   const [value] = values;
@@ -178,7 +162,7 @@ export function labelsFor({ valuesFor, memoryKey: key }: GpuLabelFormat, acceler
   return { values, memory };
 }
 
-/** Labels, with their values, of nodes that the cloud may reclaim at any time. */
+/** Labels of nodes that the cloud may reclaim at any time. */
 export const spotLabels: readonly (readonly [key: string, value: string])[] = [
   ['cloud.google.com/gke-spot', 'true'],
   ['cloud.google.com/gke-preemptible', 'true'],

@@ -5,44 +5,39 @@ import { gkeLabels, gpuLabelFormats, labelsFor, spotLabels, type GpuKind, type G
 import type { NodeFacts } from './node-facts.ts';
 import { configuredSelector } from '../pod-settings.ts';
 
-/** A label with its acceptable values. */
 interface LabelDemand {
   readonly key: string;
   readonly values: readonly string[];
 }
 
-/** A label demand for GPUs; several kinds may share one value. */
+/** A label for GPUs; several kinds may share one value. */
 interface GpuLabelDemand extends LabelDemand {
-  /** Distinguishes these kinds. */
+  /** Label that distinguishes these kinds. */
   readonly memory?: LabelDemand | undefined;
-  /** Labels that show that a node with an acceptable value has another kind, such as parts of such GPUs. */
+  /** Labels that show another kind despite an acceptable value, such as parts of such GPUs. */
   readonly except?: readonly LabelDemand[];
 }
 
-/** The resource that counts the GPUs, and the labels that prove the right kind. */
 interface GpuDemand {
   readonly resource: GpuResource;
   readonly anyOf: readonly GpuLabelDemand[];
-  /** The size of the parts on GKE; undefined: whole GPUs. */
+  /** Size of GKE's GPU parts; undefined: whole GPUs. */
   readonly gkePartition?: string | undefined;
 }
 
-/** The nodes that an offer allows for a pod. */
+/** What an offer demands of nodes. */
 export interface NodeDemands {
-  /**
-   * The counting resource of its GPUs, and labels of which any proves the right kind. No labels where the configuration
-   * selects the nodes.
-   */
+  /** `anyOf` is empty where the configuration selects the nodes. */
   readonly gpu: GpuDemand | undefined;
-  /** Labels of which any marks a spot node; empty where the offer is not spot. */
+  /** Any of these labels marks a spot node; empty where the offer is not spot. */
   readonly spot: readonly LabelDemand[];
-  /** Labels of spot nodes, which are the last choice for an on-demand pod. */
+  /** Labels of spot nodes: the last choice for an on-demand pod. */
   readonly avoided: readonly LabelDemand[];
 }
 
 const asDemands = (labels: typeof spotLabels): readonly LabelDemand[] => labels.map(([key, value]) => ({ key, values: [value] }));
 
-/** An offer's demands of nodes; `nodes` is undefined where the user may not read them. */
+/** The demands of an offer; `nodes` is undefined where the user may not read them. */
 export function nodeDemands(offer: Offer, config: KubernetesContextConfig, nodes: readonly NodeFacts[] | undefined): NodeDemands {
   const seenSpot = spotLabels.filter(([key, value]) => nodes?.some(({ labels }) => labels[key] === value));
   return {
@@ -66,7 +61,6 @@ function gpuDemand(offer: Offer, config: KubernetesContextConfig, nodes: readonl
   return { resource, anyOf: unseenLabels(accelerator.name, config.autoscaler) };
 }
 
-/** The labels by which existing nodes name their GPUs. */
 function seenLabels(kinds: readonly GpuKind[]): readonly GpuLabelDemand[] {
   const byKeys = Map.groupBy(kinds, ({ format, memoryLabel }) => `${format.key} ${memoryLabel?.key ?? ''}`);
   return [...byKeys.values()].flatMap(([first, ...others]): readonly GpuLabelDemand[] => {
@@ -79,7 +73,7 @@ function seenLabels(kinds: readonly GpuKind[]): readonly GpuLabelDemand[] {
   });
 }
 
-/** Labels that exclude nodes with other GPUs that have an acceptable value too. */
+/** Labels that exclude nodes with an acceptable value but other GPUs. */
 function exceptions({ key, values }: LabelDemand, others: readonly NodeFacts[]): readonly LabelDemand[] {
   const alike = others.filter(({ labels, gpu }) => values.includes(labels[key] ?? '') && gpu?.format.key !== key);
   const byKey = Map.groupBy(
@@ -89,15 +83,12 @@ function exceptions({ key, values }: LabelDemand, others: readonly NodeFacts[]):
   return [...byKey].map(([other, kinds]) => ({ key: other, values: [...new Set(kinds.map(({ value }) => value))].toSorted() }));
 }
 
-/** GPUs of which no node exists yet are counted under their manufacturer's resource. */
+/** Device plugins count GPUs by manufacturer. */
 function usualResource(accelerator: string): GpuResource {
   return acceleratorManufacturer(accelerator) === 'AMD' ? 'amd.com/gpu' : 'nvidia.com/gpu';
 }
 
-/**
- * The labels of nodes that do not exist yet: those of the autoscaler's cloud, else of every format whose values are
- * known.
- */
+/** For nodes that do not exist yet: labels of the autoscaler's cloud, else of every format with known values. */
 function unseenLabels(name: string, autoscaler: string | undefined): readonly GpuLabelDemand[] {
   const canonical = canonicalAccelerator(name) ?? name;
   const known = gpuLabelFormats.flatMap((format) => {
@@ -108,24 +99,24 @@ function unseenLabels(name: string, autoscaler: string | undefined): readonly Gp
   return (own.length > 0 ? own : known).map(({ demand }) => demand);
 }
 
-/** Part of a pod's affinity, as Kubernetes writes it. */
+/** As Kubernetes writes it in affinities. */
 type Expression = Readonly<Record<string, unknown>>;
 
-/** A list of expressions, all of which a node has to satisfy, as Kubernetes writes it. */
+/** A node must satisfy all of the expressions. */
 export interface NodeTerm {
   readonly matchExpressions?: readonly unknown[];
 }
 
 const expression = ({ key, values }: LabelDemand, operator: 'In' | 'NotIn' = 'In'): Expression => ({ key, operator, values });
 
-/** GKE's label for a kind of GPU is on nodes with whole GPUs and on nodes with parts. */
+/** GKE's label names the kind of whole GPUs and of parts. */
 function gkePart({ key }: LabelDemand, partition: string | undefined): readonly Expression[] {
   if (key !== gkeLabels.accelerator) return [];
   if (partition === undefined) return [{ key: gkeLabels.partition, operator: 'DoesNotExist' }];
   return [expression({ key: gkeLabels.partition, values: [partition] })];
 }
 
-/** Terms of which a node has to satisfy at least one; empty where any node is acceptable. */
+/** A node must satisfy one of the terms. Empty: any node is acceptable. */
 export function nodeTerms({ gpu, spot }: NodeDemands): readonly NodeTerm[] {
   const gpus = (gpu?.anyOf ?? []).map((one) => [
     expression(one),
@@ -139,7 +130,7 @@ export function nodeTerms({ gpu, spot }: NodeDemands): readonly NodeTerm[] {
   );
 }
 
-/** Combines two lists: a node must satisfy one term of each. An empty list demands nothing. */
+/** A node must satisfy one term of each list. An empty list demands nothing. */
 export function inEach(some: readonly NodeTerm[], others: readonly NodeTerm[]): readonly NodeTerm[] {
   if (some.length === 0 || others.length === 0) return [...some, ...others];
   return some.flatMap((one) =>
@@ -147,7 +138,7 @@ export function inEach(some: readonly NodeTerm[], others: readonly NodeTerm[]): 
   );
 }
 
-/** Preferences that make spot nodes the last choice; undefined where there are none. */
+/** Makes spot nodes the last choice; undefined where there is no preference. */
 export function nodePreferences({ avoided }: NodeDemands): readonly Expression[] | undefined {
   if (avoided.length === 0) return undefined;
   return [{ weight: 100, preference: { matchExpressions: avoided.map((one) => expression(one, 'NotIn')) } }];

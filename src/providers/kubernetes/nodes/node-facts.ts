@@ -16,7 +16,7 @@ interface Taint {
   readonly effect: string;
 }
 
-/** A pod's toleration, as Kubernetes writes it. */
+/** As Kubernetes writes it. */
 export interface Toleration {
   readonly key?: string;
   readonly operator?: string;
@@ -25,36 +25,33 @@ export interface Toleration {
   readonly tolerationSeconds?: number;
 }
 
-/** A node's capacity, and the part of it that no pod has requested. */
+/** A node's capacity, and how much of it no pod has requested. */
 export interface NodeFacts {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly taints: readonly Taint[];
-  /** Why the node takes no pods now, as a clause; undefined where it does. */
+  /** Why the node takes no pods now: a clause. Undefined: it does. */
   readonly closed: string | undefined;
   readonly isSpot: boolean;
   readonly gpu: GpuKind | undefined;
-  /** The resource that counts its GPUs. */
   readonly gpuResource: GpuResource | undefined;
   readonly whole: NodeRoom;
   readonly free: NodeRoom;
 }
 
-/** Free or total capacity of a node. */
 interface NodeRoom {
   readonly cpus: number;
   readonly memoryGb: number;
   readonly gpus: number;
-  /** How many pods. */
   readonly pods: number;
 }
 
-/** A pod's requests on its node: the only part kept of a long list. */
+/** The only part of a pod that is kept of a long list. */
 interface PodLoad extends NodeRoom {
   readonly node: string;
 }
 
-/** A pod's requests; undefined for a pod without a node or that has ended. */
+/** Undefined for a pod without a node or that has ended. */
 export function podLoad(pod: Pod): PodLoad | undefined {
   const node = pod.spec?.nodeName;
   if (node === undefined || hasEnded(pod)) return undefined;
@@ -68,7 +65,7 @@ export function podLoad(pod: Pod): PodLoad | undefined {
   };
 }
 
-/** All nodes, with what the pods leave free. */
+/** Nodes with their free resources. */
 export function nodeFacts(nodes: readonly Node[], loads: readonly PodLoad[]): readonly NodeFacts[] {
   const byNode = new Map<string, { cpus: number; memoryGb: number; gpus: number; pods: number }>();
   for (const load of loads) {
@@ -109,14 +106,12 @@ export function nodeFacts(nodes: readonly Node[], loads: readonly PodLoad[]): re
   });
 }
 
-/**
- * Sums of thousandths are not exact as binary fractions: a node of 2 CPUs with ten pods of 0.1 has 1 left, not 0.9999.
- */
+/** Rounds: ten pods of 0.1 leave 1 of 2 CPUs, but the sum of binary fractions leaves 0.9999. */
 function left(whole: number, used: number): number {
   return Math.max(0, Math.round((whole - used) * 1e6) / 1e6);
 }
 
-/** Whether a node is ready, by its Kubernetes cluster's report. */
+/** Whether the Kubernetes cluster reports a node as ready. */
 export function isNodeReady(node: Node): boolean {
   return node.status?.conditions?.find(({ type }) => type === 'Ready')?.status === 'True';
 }
@@ -128,7 +123,7 @@ function whyClosed(node: Node): string | undefined {
   return node.spec?.unschedulable === true ? 'is cordoned' : undefined;
 }
 
-/** The taint that keeps a pod with these tolerations from a node; undefined when none does. */
+/** The taint that keeps a pod with these tolerations from a node. */
 export function untolerated(taints: readonly Taint[], tolerations: readonly Toleration[]): Taint | undefined {
   return taints.find((taint) => taint.effect !== 'PreferNoSchedule' && !tolerations.some((toleration) => tolerates(toleration, taint)));
 }
@@ -139,7 +134,7 @@ function tolerates({ key, operator = 'Equal', value = '', effect }: Toleration, 
   return key === taint.key && (operator === 'Exists' || value === (taint.value ?? ''));
 }
 
-/** The fields of a pod that its load depends on; dropping the rest keeps long lists small. */
+/** Keeps the fields that `podLoad` needs, because lists are long. */
 export function countedPod({ metadata, spec = {}, status = {} }: Pod): Pod {
   const described = (spec.containers ?? []).map((one) => pick(one, 'name', 'restartPolicy', 'resources'));
   const before = (spec.initContainers ?? []).map((one) => pick(one, 'name', 'restartPolicy', 'resources'));
@@ -155,7 +150,7 @@ export function countedPod({ metadata, spec = {}, status = {} }: Pod): Pod {
   };
 }
 
-/** The fields of a node that svc reads. The rest, such as images, is most of a node's size. */
+/** Keeps the fields that svc reads. The rest, such as images, is most of a node's size. */
 export function countedNode({ metadata, spec = {}, status = {} }: Node): Node {
   return {
     metadata: pick(metadata, 'name', 'uid', 'resourceVersion', 'labels', 'deletionTimestamp'),

@@ -6,7 +6,7 @@ import { isDenied } from '../errors.ts';
 import { isSpotNode } from './gpu-labels.ts';
 import { countedNode, isNodeReady, type Node } from './node-facts.ts';
 
-/** A node that cannot report its pods' state. `message` is a sentence. */
+/** Why a node cannot report its pods. `message` is a sentence. */
 export type NodeTrouble =
   | { readonly kind: 'removed'; readonly message: string }
   | {
@@ -14,45 +14,39 @@ export type NodeTrouble =
       readonly message: string;
       /** Whether its cloud reclaims it. */
       readonly isTaken: boolean;
-      /**
-       * Whether its kubelet sends no heartbeat. A kubelet that only reports trouble still ends pods; a silent one does
-       * not.
-       */
+      /** Without heartbeats, a kubelet does not end pods. A kubelet that only reports trouble does. */
       readonly hasNoHeartbeat: boolean;
-      /** Whether it has lasted long enough to act on: shorter lapses pass by themselves. */
+      /** Whether it lasts long enough to act on: shorter lapses pass by themselves. */
       readonly isLasting: boolean;
       /** See `isSilenceWidespread`. */
       readonly isWidespread: boolean;
     };
 
-/** Whether a pod of such a node may be deleted without the node's confirmation: its kubelet would never confirm. */
+/** Whether a pod's deletion needs force: the node's kubelet would never confirm it. */
 export function needsForcedDeletion(trouble: NodeTrouble | undefined): boolean {
   return trouble?.kind === 'removed' || (trouble?.kind === 'silent' && trouble.isLasting && !trouble.isWidespread);
 }
 
-/** Whether a pod may still run although it was deleted: only its kubelet could end it. */
+/** Whether a deleted pod may still run: only its kubelet could end it. */
 export function isDeletionIdle(trouble: NodeTrouble | undefined): boolean {
   return trouble?.kind === 'silent' && trouble.hasNoHeartbeat;
 }
 
 /** svc acts on a node that is not ready for this long, ms: shorter lapses pass by themselves. */
 export const lastingMs = 5_000;
-/** How long a node's state stays valid, ms. */
+/** A node's state stays valid for this long, ms. */
 const seenMs = 1_500;
-/** Backoff after a user was denied reading nodes, ms. */
+/** Backoff after the user was denied reading nodes, ms. */
 const deniedMs = 60_000;
 
-/** Labels and taints of nodes that the cloud or an autoscaler is about to remove. */
+/** Taints and labels of nodes that the cloud or an autoscaler is about to remove. */
 const takingTaints = /preempt|spot|impending-node-termination|ToBeDeleted|karpenter\.sh\/disrupt|node-termination|shutdown/i;
 
-/** Finds the nodes in trouble, from the Kubernetes cluster's reports over time. */
+/** Finds nodes in trouble, by the Kubernetes cluster's reports over time. */
 export class NodeHealth {
   readonly #clock: Clock;
   readonly #seen = new Map<string, { readonly node: Node | undefined; readonly at: number }>();
-  /**
-   * Since when each node is not ready, monotonic ms. A node that this process never saw ready may have been down for
-   * long: it counts as lasting at once.
-   */
+  /** Monotonic ms. A node that this process never saw ready may have been down for long: it is lasting at once. */
   readonly #downSince = new Map<string, number>();
   readonly #wasReady = new Set<string>();
   #all: { readonly nodes: readonly Node[]; readonly at: number } | undefined;
@@ -62,10 +56,7 @@ export class NodeHealth {
     this.#clock = clock;
   }
 
-  /**
-   * The trouble of the named nodes; undefined where the user may not read nodes. `watched`: all nodes by name, where
-   * they are watched; others are read from the API server.
-   */
+  /** Undefined: the user may not read nodes. Reads nodes that are not in `watched` from the API server. */
   async troubles(
     api: KubeApi,
     names: ReadonlySet<string>,
