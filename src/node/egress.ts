@@ -12,6 +12,7 @@ import type { Duplex } from 'node:stream';
 // An import would load undici too: half of the processor time of this program's start.
 const { createServer, request } = process.getBuiltinModule('node:http');
 
+/** One address of a host name. */
 export interface ResolvedAddress {
   readonly address: string;
   readonly family: number;
@@ -45,6 +46,7 @@ const hopByHop = ['connection', 'keep-alive', 'proxy-authorization', 'proxy-conn
 
 class Refusal extends Error {}
 
+/** Creates the proxy without listening. */
 export function createEgress(options: EgressOptions): Server {
   const server = createServer((asked, reply) => {
     relayRequest(asked, reply, options).catch((error: unknown) => {

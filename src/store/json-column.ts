@@ -9,7 +9,9 @@ type Guard<Value> = (value: unknown) => value is Value;
 
 /** JSON text for a column; null stays null. */
 export function toJson(value: object): string;
+/** JSON text for a column; null stays null. */
 export function toJson(value: object | null): string | null;
+/** JSON text for a column; null stays null. */
 export function toJson(value: object | null): string | null {
   return value === null ? null : JSON.stringify(value);
 }

@@ -13,6 +13,7 @@ const maxWaitingCharacters = 8_388_608;
 
 const lineEnd = 0x0a;
 
+/** What the access log needs from its caller. */
 export interface AccessLogOptions {
   readonly path: string;
   readonly clock: Clock;

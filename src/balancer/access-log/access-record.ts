@@ -22,6 +22,7 @@ interface LoggedReplica {
   readonly location: string;
 }
 
+/** One failed attempt. */
 export interface FailedTry {
   readonly replicaId: number;
   readonly why: AttemptFailure;
@@ -99,6 +100,7 @@ export function openRecord(at: number, startedAt: number): AccessRecord {
   };
 }
 
+/** Records that the last attempt failed. */
 export function recordFailedTry(record: AccessRecord, why: AttemptFailure): void {
   const { replica, failed } = record;
   if (replica !== undefined && failed.length < maxFailures) record.failed = [...failed, { replicaId: replica.id, why }];
@@ -109,6 +111,7 @@ export function replicaLines({ replica, attempts }: AccessRecord): string {
   return `X-Svc-Replica: ${replica?.id ?? ''}\r\nX-Svc-Attempts: ${attempts}\r\n`;
 }
 
+/** Returns a path without its query. */
 export function withoutQuery(path: string): string {
   const query = path.indexOf('?');
   return query < 0 ? path : path.slice(0, query);

@@ -54,6 +54,7 @@ const slotFigures = Object.keys(ofSlot).length;
 /** Converts a monotonic time in ms to a tick of a tenth of a second, rounded up. */
 export const tickOf = (ms: number): number => Math.ceil(ms / msPerTick);
 
+/** The monotonic time of a tick, ms. */
 export const msOf = (tick: number): number => tick * msPerTick;
 
 /** Access to the shared memory, from any thread. */

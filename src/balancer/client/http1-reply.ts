@@ -9,6 +9,7 @@ import { goingAwayFrame, WebSocketFrames } from '../http1/web-socket-frames.ts';
 import type { MessageWriter } from '../transport/message-writer.ts';
 import { brokenEventStream } from '../exchange/balancer-responses.ts';
 
+/** What a reply needs from the connection that it is written to. */
 export interface Http1ReplyOwner {
   readonly isRequestRead: boolean;
   readonly isDraining: boolean;

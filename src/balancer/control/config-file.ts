@@ -67,6 +67,7 @@ const checks = {
   retryAfterSeconds: isAmount,
 } as const satisfies Record<Exclude<keyof BalancerConfig, keyof PassedSettings>, Check>;
 
+/** A configuration and its fingerprint. */
 export interface LoadedConfig {
   readonly config: BalancerConfig;
   /** Fingerprint of the file's text. */

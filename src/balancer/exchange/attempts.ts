@@ -180,6 +180,7 @@ export class Attempt {
   }
 }
 
+/** What happens to a request in the queue. */
 export interface QueuedRequestListener {
   /** A replica may be available now. `otherwise`: the answer when none is. */
   onRetry(otherwise: BalancerResponse): void;

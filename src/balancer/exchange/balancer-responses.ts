@@ -82,6 +82,7 @@ export function uploadTimeout(config: BalancerConfig): BalancerResponse {
   return { status: 504, code: 'first_byte_timeout', message };
 }
 
+/** The balancer's code threw an unexpected error. */
 export const internalError: BalancerResponse = {
   status: 500,
   code: 'internal_error',

@@ -15,6 +15,7 @@ function recordFailure(context: BalancerContext, replica: Replica, wasRefused: b
 /** The balancer's machine lacks files, ports or memory: this proves nothing about the replica. */
 const ownShortages: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'EADDRNOTAVAIL', 'ENOBUFS', 'ENOMEM']);
 
+/** Whether the connect failed because the balancer's machine lacks a resource. */
 export function isOwnShortage(error: DialError | undefined): boolean {
   return error !== undefined && ownShortages.has(error.code);
 }

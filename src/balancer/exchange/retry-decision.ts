@@ -8,6 +8,7 @@ export interface FailedAttempt {
   readonly wasReused: boolean;
 }
 
+/** The request that may be sent again. */
 export interface RetriedRequest {
   readonly method: string;
   /** How often the balancer sent it, at least in part. Failed connects cost a replica nothing and do not count. */
@@ -21,6 +22,7 @@ export interface RetriedRequest {
 /** `new-connection`: any replica, also the same one, over a new connection. `give-up`: answer the client. */
 export type RetryDecision = 'another' | 'new-connection' | 'give-up';
 
+/** The balancer sends one request at most this many times. */
 export const maxTimesSent = 3;
 
 /** The idempotent methods of RFC 9110, section 9.2.2, except TRACE, which the balancer refuses. */

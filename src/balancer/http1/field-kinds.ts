@@ -27,6 +27,10 @@ export const FieldKind = {
   forwardedHost: 19,
   traceparent: 20,
 } as const;
+/**
+ * How the engine treats a field, decided by its name alone. Plain numbers, because each field of each message is
+ * compared.
+ */
 export type FieldKind = (typeof FieldKind)[keyof typeof FieldKind];
 
 const kindsByName: ReadonlyMap<string, FieldKind> = new Map<string, FieldKind>([

@@ -58,6 +58,7 @@ export function forwardResponseHead(
   return `${out}${ownLines}\r\n`;
 }
 
+/** Writes the head of an interim response (100 or 103) for the client. */
 export function forwardInterimHead(head: ResponseHead): string {
   return `HTTP/1.1 ${head.status} ${head.reason}\r\n${fieldLines(head, 'none')}\r\n`;
 }

@@ -26,6 +26,7 @@ export const hexValues = Uint8Array.from({ length: 256 }, (_, octet) => {
   return lower >= 0x61 && lower <= 0x66 && octet >= 0x41 ? lower - 0x57 : 255;
 });
 
+/** Carriage return, line feed, space, tab, colon, semicolon. */
 export const CR = 0x0d;
 export const LF = 0x0a;
 export const SP = 0x20;

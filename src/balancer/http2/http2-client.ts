@@ -14,6 +14,7 @@ import type { UsefulWork } from './useful-work.ts';
 /** How long the last bytes of a broken response may take to leave. */
 const lingerMs = 2_000;
 
+/** What a stream needs from its connection. */
 export interface Http2ClientOwner {
   readonly context: BalancerContext;
   readonly forwarded: ForwardedClient;

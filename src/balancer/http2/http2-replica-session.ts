@@ -9,6 +9,7 @@ const idleMs = 60_000;
 /** The most concurrent streams that the balancer opens, however many a replica allows. */
 const maxStreams = 256;
 
+/** What a session needs from the sessions of its replica. */
 export interface Http2SessionOwner {
   readonly deadlines: Deadlines;
   /** The session takes no more requests. */

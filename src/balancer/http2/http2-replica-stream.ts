@@ -12,6 +12,7 @@ import { readResponseFields, readTrailerFields } from './read-heads.ts';
 /** Never put into the connection's compression table: the requests of many clients share it. */
 const secretFields = ['authorization', 'cookie'];
 
+/** What a stream needs from its connection. */
 export interface Http2StreamOwner {
   readonly session: ClientHttp2Session;
   /** The last stream that the replica has processed, according to its GOAWAY; undefined before. */

@@ -1,6 +1,7 @@
 import type { MetricFamily } from './metric-table.ts';
 import type { Distribution, Labels, Sample, Samples } from './samples.ts';
 
+/** The two exposition formats. */
 export type ExpositionFormat = 'text' | 'openmetrics';
 
 /** From https://prometheus.io/docs/instrumenting/exposition_formats/ and the OpenMetrics specification. */

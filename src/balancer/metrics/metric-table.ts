@@ -18,6 +18,7 @@ export function bucketOf(value: number, bounds: readonly number[]): number {
   return index;
 }
 
+/** Labels that a sample can have. */
 export type LabelName = 'code' | 'replica' | 'place' | 'reason' | 'kind' | 'thread' | 'service' | 'version' | 'node_version';
 
 /** A group of samples that are one measurement. */
@@ -136,4 +137,5 @@ export const metricTable = {
   processStart: ofProcess('start_time_seconds', 'gauge', 'When the process started, in seconds since the epoch.'),
 } as const satisfies Record<string, MetricFamily>;
 
+/** The key of a family in the table. */
 export type MetricKey = keyof typeof metricTable;

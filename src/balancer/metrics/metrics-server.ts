@@ -16,6 +16,7 @@ const maxHeadBytes = 8_192;
 /** How soon to retry a port that another process has, such as the predecessor. */
 const retryMs = 500;
 
+/** What the server needs. */
 export interface MetricsServerOptions {
   /** Unix socket, mode 0600. */
   readonly socketPath: string;

@@ -37,6 +37,7 @@ const sizes = {
 /** Values of a thread that belong to no replica. */
 export type ThreadCell = keyof typeof sizes;
 
+/** How many cells each takes. */
 export const threadCellSizes: Readonly<Record<ThreadCell, number>> = sizes;
 
 const isCell = (name: string): name is ThreadCell => Object.hasOwn(sizes, name);
@@ -76,10 +77,12 @@ export function createMetricsMemory(threads: number): SharedArrayBuffer {
   return new SharedArrayBuffer(threads * rowBytes);
 }
 
+/** The row of one thread. */
 export function metricsRow(memory: SharedArrayBuffer, thread: number): Float64Array {
   return new Float64Array(memory, thread * rowBytes, rowLength);
 }
 
+/** The rows of all threads. */
 export function metricsRows(memory: SharedArrayBuffer): readonly Float64Array[] {
   return Array.from({ length: memory.byteLength / rowBytes }, (_, thread) => metricsRow(memory, thread));
 }

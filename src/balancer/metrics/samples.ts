@@ -4,6 +4,7 @@ import { metricTable, type MetricFamily } from './metric-table.ts';
 /** Label values, in the order of the family's label names. */
 export type Labels = Partial<Readonly<Record<LabelName, string>>>;
 
+/** One number of a family with its labels. */
 export interface Sample {
   readonly labels: Labels;
   readonly value: number;

@@ -13,6 +13,7 @@ interface ThreadUsage {
   readonly cpu: number;
 }
 
+/** The usage of the calling thread. */
 export function readThreadUsage(): ThreadUsage {
   const { user, system } = process.threadCpuUsage();
   return { busy: performance.eventLoopUtilization().active / msPerSecond, cpu: (user + system) / microsecondsPerSecond };

@@ -36,6 +36,7 @@ const factories: Readonly<Record<LoadBalancingPolicy, () => Policy>> = {
   instance_aware_least_load: createInstanceAwareLeastLoad,
 };
 
+/** The policy of that name. */
 export function createPolicy(name: LoadBalancingPolicy): Policy {
   return factories[name]();
 }

@@ -13,6 +13,7 @@ import { MessageWriter } from '../transport/message-writer.ts';
 import type { Transport, TransportUser } from '../transport/transport.ts';
 import type { ReplicaStream, ReplicaStreamUser } from './replica-stream.ts';
 
+/** What a connection needs from its pool. */
 export interface ReplicaConnectionOwner {
   readonly deadlines: Deadlines;
   keep(connection: ReplicaConnection, response: ResponseHead): void;

@@ -23,6 +23,7 @@ const maxIdleConnections = 1_024;
 /** Limit for a connect, ms: a lost SYN is sent again after 1 s and after 3 s, so it allows three tries (RFC 6298). */
 const connectTimeoutMs = 5_000;
 
+/** What a pool needs from the process. */
 export interface PoolServices {
   readonly protocol: ReplicaProtocol;
   readonly clock: Clock;

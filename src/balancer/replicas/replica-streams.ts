@@ -7,6 +7,7 @@ import { Http2Sessions } from '../http2/http2-sessions.ts';
 import { ReplicaPool, type PoolServices } from './replica-pool.ts';
 import type { ReplicaStream } from './replica-stream.ts';
 
+/** Gets a stream, or the error. */
 export type OnDialled = (error: DialError | undefined, stream: ReplicaStream | undefined) => void;
 
 /**

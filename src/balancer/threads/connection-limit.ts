@@ -17,6 +17,7 @@ export function fileLimits(asked: number | null, openFiles: number, threads: num
   return { files, connections: Math.min(asked ?? Number.POSITIVE_INFINITY, Math.floor(files / filesPerConnection)) };
 }
 
+/** How many files this process may have open. */
 export function openFilesLimit(): number {
   try {
     const [, soft = ''] = /^Max open files\s+(\d+|unlimited)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];

@@ -17,6 +17,7 @@ export interface SetOrder {
   readonly isKnown: boolean;
 }
 
+/** What a thread is started with. */
 export interface ThreadSetup {
   readonly config: BalancerConfig;
   /** Its number, from 0: its row in the shared memory. */
@@ -45,6 +46,7 @@ export type ThreadOrder =
   | { readonly type: 'tls'; readonly material: TlsMaterial }
   | { readonly type: 'stop' | 'leave'; readonly graceMs: number };
 
+/** A message from a thread. */
 export type ThreadNews =
   /** The thread serves. `fds`: its listening sockets, which have the same numbers in the whole process. */
   | { readonly type: 'listening'; readonly port: number; readonly fds: readonly number[] }

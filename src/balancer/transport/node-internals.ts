@@ -24,6 +24,7 @@ interface CompletionRequest {
   oncomplete: ((status: number) => void) | undefined;
 }
 
+/** A write. */
 export interface WriteRequest extends CompletionRequest {
   /** Keeps the bytes alive. */
   buffer: readonly Uint8Array[] | undefined;
@@ -41,10 +42,12 @@ interface StreamBinding {
 const binding = (process as unknown as { binding(name: string): unknown }).binding('stream_wrap') as StreamBinding;
 const { streamBaseState, kReadBytesOrError, kLastWriteWasAsync } = binding;
 
+/** A request for one write at a time. */
 export function newWriteRequest(): WriteRequest {
   return new binding.WriteWrap();
 }
 
+/** A request to shut down the sending side. */
 export function newShutdownRequest(): CompletionRequest {
   return new binding.ShutdownWrap();
 }

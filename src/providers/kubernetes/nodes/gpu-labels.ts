@@ -68,6 +68,7 @@ export const gkeLabels = { accelerator: 'cloud.google.com/gke-accelerator', part
 /** Resources under which device plugins count GPUs. */
 export const gpuResources = ['nvidia.com/gpu', 'amd.com/gpu'] as const;
 
+/** One of `gpuResources`. */
 export type GpuResource = (typeof gpuResources)[number];
 
 /** A node's GPUs, by its labels. */
