@@ -51,7 +51,7 @@ export interface BalancerReplica {
   readonly address: ReplicaAddress;
   /** Such as `local` or `aws/us-east-2`; for the log. */
   readonly place: string;
-  /** Relative capacity, > 0; 1 unless the policy uses weights. */
+  /** Relative capacity, > 0; 1 unless the file has a target per accelerator. Not a share of the traffic. */
   readonly weight: number;
   readonly state: 'serving' | 'draining';
   /** Only while draining: requests whose response has not begun go to other replicas or fail. */

@@ -2,7 +2,7 @@
  * How to open a byte stream to a replica's port. Plain data, so that any process can store, send and dial it.
  * - `tcp`: connect and send.
  * - `unix`: connect to the socket file, send `PORT\n`, read `OK\n` (then the stream is the replica's) or `ERR
- *   <errno>\n`.
+ *   <errno>\n`. The socket file may itself be the end of an ssh forward, as for isolated replicas on SSH hosts.
  * - `forward`: connect to the socket file and send. A forwarder such as ssh carries each connection to `port` of the
  *   machine. If no process listens there, the connection is accepted and ends without a byte.
  */

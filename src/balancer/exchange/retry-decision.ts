@@ -1,4 +1,4 @@
-/** An attempt that ended without one byte of a response. */
+/** An attempt that ended without a response, or with a 408 that only ends an idle connection. */
 export interface FailedAttempt {
   /**
    * `refused`: the replica had not begun to process it (HTTP/2). `lost`: the connection broke after a part was sent.

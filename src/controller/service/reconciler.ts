@@ -14,7 +14,7 @@ import type { Committed } from '../../store/store.ts';
 import { checkReadyReplicas } from './replica-program.ts';
 import type { BalancerView } from './balancer-client.ts';
 import { LoadMeter } from './load-meter.ts';
-import type { SeenMachine } from './machine-sweep.ts';
+import type { SeenMachine } from './machine-watch.ts';
 import { removeOrphans } from './orphan-sweep.ts';
 import { ReplicaDriver } from './replica-driver.ts';
 import { ReplicaHandle } from './replica-handle.ts';

@@ -65,10 +65,10 @@ export function watchReplica(context: ServiceContext, handle: ReplicaHandle, isS
     // A provider or a machine that does not answer says nothing about the replica. Its probes decide.
     const gone = await tolerantly(() => machineFate(machine, both), context, handle, both);
     if (gone !== undefined) return gone;
-    const tunnel = openReplicaTunnel(handle, address, provider.remote(machineId), service.replicaPort);
+    const route = replicaRoute(handle, address, provider.remote(machineId), service.replicaPort);
     const probing = async (): Promise<ReplicaEnd | undefined> => {
       while (!both.aborted) {
-        const found = await probeOnce(context, handle, { tunnel, isSilent, times }, both);
+        const found = await probeOnce(context, handle, { route, isSilent, times }, both);
         if (found !== undefined) return found;
         const sinceStart = context.clock.now() - (handle.record.startedAt ?? context.clock.now());
         nap = new AbortController();
@@ -110,7 +110,7 @@ const appliedTimeoutMs = 500;
 async function probeOnce(
   context: ServiceContext,
   handle: ReplicaHandle,
-  { tunnel, isSilent, times }: { readonly tunnel: ReplicaTunnel; readonly isSilent: () => boolean; readonly times: ProbeTimes },
+  { route, isSilent, times }: { readonly route: ReplicaRoute; readonly isSilent: () => boolean; readonly times: ProbeTimes },
   signal: AbortSignal,
 ): Promise<ReplicaEnd | undefined> {
   // During setup there is nothing to probe, and the initial delay does not count.
@@ -140,12 +140,12 @@ async function probeOnce(
       onSlow();
     }),
   );
-  const probed = await context.probe(tunnel.address, service, AbortSignal.any([signal, hung.signal]));
+  const probed = await context.probe(route.address, service, AbortSignal.any([signal, hung.signal]));
   times.askedAt = undefined;
   times.endedAt = context.clock.monotonic();
   times.onSilent = undefined;
   const result = hung.signal.aborted && !probed.passed ? unansweredProbe(service) : probed;
-  // The record follows later, after another tunnel was tried.
+  // The record follows later, after another route was tried.
   if (!signal.aborted) times.lastPassed = result.passed;
   if (result.passed) times.lastTookMs = context.clock.monotonic() - askedAt;
   // The path may contain a secret.
@@ -162,12 +162,12 @@ async function probeOnce(
   // The balancer first: a READY status must not precede the endpoint, and a NOT_READY status must not lag behind it.
   if (answer.passed) {
     // Settled before READY: the balancer then never gets an address that is about to be replaced.
-    if (handle.state === 'STARTING') await tunnel.settle(context.clock, signal);
+    if (handle.state === 'STARTING') await route.settle(context.clock, signal);
     context.reports.report(handle.id, { probe: 'passed', isGone: false });
     await context.endpoint.settled(appliedTimeoutMs);
   } else {
     context.reports.report(handle.id, { probe: answer.isUnanswered === true ? 'unanswered' : 'failed' });
-    await tunnel.repair(context.clock, signal);
+    await route.repair(context.clock, signal);
   }
   if (verdict.event !== undefined)
     await handle.transition(verdict.event, { cause: verdict.event.type, message: `${answer.detail}.` }, change);
@@ -199,7 +199,8 @@ async function clearComplaint(handle: ReplicaHandle): Promise<void> {
   if (handle.record.reason !== null && handle.state === 'READY') await handle.patch({ reason: null });
 }
 
-interface ReplicaTunnel {
+/** The address that requests and probes use. `src/remote/tunnels.ts` keeps the tunnels behind it. */
+interface ReplicaRoute {
   readonly address: ReplicaAddress;
   /** Switches to the best address or keeps the current one. Works only once the program listens on its port. */
   settle(clock: Clock, signal: AbortSignal): Promise<void>;
@@ -212,12 +213,12 @@ const lookupTimeoutMs = 5_000;
 const noAnswer = (): Error => new Error('no address in time');
 
 /** Starts with the recorded address. Records a better one. */
-export function openReplicaTunnel(
+export function replicaRoute(
   handle: Pick<ReplicaHandle, 'patch'>,
   recorded: ReplicaAddress,
   remote: Pick<Remote, 'address'>,
   port: number,
-): ReplicaTunnel {
+): ReplicaRoute {
   let address = recorded;
   const switchTo = async (best: ReplicaAddress, why: string): Promise<void> => {
     if (describeAddress(best) === describeAddress(address)) return;

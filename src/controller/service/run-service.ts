@@ -15,7 +15,7 @@ import type { Store } from '../../store/store.ts';
 import type { Providers } from '../../provision/providers.ts';
 import { serviceDeployment } from '../deploy/deployments.ts';
 import type { BalancerPort } from './balancer-client.ts';
-import { machineLoop, type SeenMachine } from './machine-sweep.ts';
+import { machineLoop, type SeenMachine } from './machine-watch.ts';
 import { adoptAfterRestore, orphanLoop } from './orphan-sweep.ts';
 import { Reconciler } from './reconciler.ts';
 import { EndpointPublisher } from './endpoint-publisher.ts';

@@ -14,7 +14,7 @@ export interface ReplicaReport {
   readonly end: ReplicaEnd | undefined;
 }
 
-/** `unknown`: none has ended. `slow`: other replicas can take requests. `unanswered`: it answers no requests either. */
+/** `unknown`: none has ended. `slow`: other replicas can take requests. `unanswered`: no answer came in time. */
 type ProbeReport = 'unknown' | 'passed' | 'slow' | 'failed' | 'unanswered';
 
 /** Why a replica must end. */
