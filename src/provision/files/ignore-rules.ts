@@ -26,8 +26,8 @@ interface Level {
 
 /**
  * The rules for a folder to copy: of `.svcignore` if it exists at the top, else `.skyignore`, else `.gitignore`.
- * `.svcignore` and `.gitignore` have git's meaning at every depth. With `.gitignore`, those of the surrounding repository
- * apply too, and tracked files are always included. `.git` is always ignored.
+ * `.svcignore` and `.gitignore` have git's meaning at every depth. For `.gitignore`, the files of the surrounding
+ * repository apply too, and tracked files are always included. `.git` is always ignored.
  */
 export async function ignoreRules(root: string, clock: Clock): Promise<IgnoreTest> {
   const kind = kinds.find((name) => existsSync(join(root, name))) ?? '.gitignore';
