@@ -7,22 +7,22 @@ import type { ControllerRecord } from './controller-record.ts';
 import { requestedResourcesOf } from './remote-controller.ts';
 import { refuseOtherKind, type ExistingController } from './high-availability/kind.ts';
 
-/** One difference between the existing controller and the configuration. Plain data. */
+/** A difference between the existing controller and the configuration. Plain data. */
 export interface ControllerDifference {
   /** A sentence that names both sides. */
   readonly what: string;
-  /** How to make them agree, as a sentence. */
+  /** A sentence on how to make them agree. */
   readonly remedy: string;
 }
 
-/** How to replace a controller by a new one; the text follows a colon. */
+/** How to replace a controller; follows a colon. */
 export const beginAnew =
   'take its services down (svc serve down --all; svc down --all), then the controller (svc controller down), and put them up again.';
 
-/** How to get another machine, or another setting that only a new controller can have. */
+/** How to get what only a new controller can have. */
 export const forNextController = `That holds for the next controller: ${beginAnew}`;
 
-/** The difference between the existing controller's kind and the configured one; empty when they agree. */
+/** Between the existing controller's kind and the configured one; empty when they agree. */
 export function kindDifference(existing: ExistingController, config: Pick<Config, 'serve'>): readonly ControllerDifference[] {
   try {
     refuseOtherKind(existing, config);
@@ -33,7 +33,7 @@ export function kindDifference(existing: ExistingController, config: Pick<Config
   }
 }
 
-/** Differences of a controller on this machine. */
+/** Of a controller on this machine. */
 export async function localControllerDifferences(config: Config): Promise<readonly ControllerDifference[]> {
   const kind = kindDifference({ kind: 'local' }, config);
   if (kind.length > 0 || (await planWhileLocal(async () => config)) === undefined) return kind;
@@ -45,7 +45,7 @@ export async function localControllerDifferences(config: Config): Promise<readon
   ];
 }
 
-/** Differences of a controller that is a single program on another machine. */
+/** Of a controller that is a single program on another machine. */
 export function remoteControllerDifferences(config: Config, record: ControllerRecord): readonly ControllerDifference[] {
   const kind = kindDifference({ kind: 'remote', record }, config);
   if (kind.length > 0 || requestedResourcesOf(config) === record.requestedResources) return kind;
@@ -72,7 +72,7 @@ const fieldNames: Readonly<Partial<Record<keyof Resources, string>>> = {
   maxHourlyCost: 'max_hourly_cost',
 };
 
-/** Names of the fields that differ, as in files. Empty when a side has several alternatives, or none. */
+/** As in files. Empty when a side has several alternatives, or none. */
 function changedFields(before: unknown, now: ResourceAlternatives | undefined): readonly string[] {
   const [was, ...others] = isObject(before) && Array.isArray(before['choices']) ? before['choices'] : [];
   const [is, ...more] = now?.choices ?? [];

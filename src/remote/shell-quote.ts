@@ -1,4 +1,4 @@
-/** The text as one word of a POSIX shell, with any content except NUL, which no argument can hold. */
+/** A word of a POSIX shell. NUL cannot occur: no argument can hold it. */
 export function shellQuote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }

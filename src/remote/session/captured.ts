@@ -1,10 +1,10 @@
 import type { ExecResult } from '../remote.ts';
 import type { SessionMachine, SessionRequest } from './session-machine.ts';
 
-/** Bytes kept of each output of a command: 1 MiB. */
+/** Of each output. */
 const maxOutputBytes = 1_048_576;
 
-/** Exit code of timeout(1) for a command that took too long. */
+/** As of timeout(1). */
 const timedOutExitCode = 124;
 
 /** A command whose outputs are returned as a whole. */
@@ -21,7 +21,7 @@ interface CapturedRequest {
   readonly lane?: 'command' | 'copy';
 }
 
-/** The result of a command, with its first output as raw bytes. */
+/** `bytes`: the first output. */
 interface CapturedResult extends ExecResult {
   readonly bytes: Buffer;
 }
