@@ -8,7 +8,6 @@ import { SvcError } from '../shared/errors.ts';
 import type { ObjectStore } from './object-store.ts';
 import { smallestPart } from './part-plan.ts';
 
-/** One kind of store, prepared for the suite. */
 interface StoreFixture {
   /** Opens the same bucket each time, as another process would. At first it does not exist. */
   readonly open: () => ObjectStore;
@@ -16,7 +15,6 @@ interface StoreFixture {
   readonly fetch: (address: string) => Promise<Buffer>;
 }
 
-/** A property of every store. `run` fails by throwing. */
 interface StoreCase {
   readonly name: string;
   readonly run: (fixture: StoreFixture) => Promise<void>;

@@ -6,7 +6,7 @@ export interface BucketCallOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Of a new bucket, which is always private. */
+/** Settings of a new bucket, which is always private. */
 export interface BucketSettings {
   readonly tags: Readonly<Record<string, string>>;
   /** Days from an object's upload until the store removes it, in case svc never does. */
@@ -36,7 +36,7 @@ export interface ObjectStore {
   createBucket(settings: BucketSettings, options?: BucketCallOptions): Promise<void>;
   /** Also removes the content and unfinished uploads; succeeds without a bucket. */
   deleteBucket(options?: BucketCallOptions): Promise<void>;
-  /** Writes a small object atomically. */
+  /** Readers see the old or the new content, never a part. For small objects. */
   put(key: string, content: Uint8Array | string, options?: BucketCallOptions): Promise<void>;
   /**
    * Uploads a file in constant memory. A large one is sent in parts, and an attempt after a crash sends only those that
@@ -53,7 +53,6 @@ export interface ObjectStore {
   delete(key: string, options?: BucketCallOptions): Promise<void>;
   /** An address to read the object without credentials for `seconds` (at most 7 days); secret until then. */
   presignGet(key: string, seconds: number): Promise<string>;
-  /** For users and logs, such as `s3://bucket/key`. */
   uri(key: string): string;
   close(): void;
 }

@@ -1,9 +1,7 @@
 /** One part of a multipart upload; numbers count from 1. */
 export interface FilePart {
   readonly number: number;
-  /** First byte. */
   readonly start: number;
-  /** Bytes. */
   readonly size: number;
 }
 

@@ -31,9 +31,7 @@ export interface S3Bucket {
 
 /** Amazon's first region must have no location constraint. */
 const namelessRegion = 'us-east-1';
-/** Limit until a new bucket is visible, s. */
 const visibleWithinSeconds = 60;
-/** Days until parts of unfinished uploads are removed. */
 const unfinishedDays = 1;
 /** Objects per delete call, by S3's documentation. */
 const deletedAtOnce = 1_000;

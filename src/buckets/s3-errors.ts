@@ -16,12 +16,12 @@ const credentialFaults = new Set([
 ]);
 const denials = new Set(['AccessDenied', 'AccessDeniedException', 'AccountProblem', 'AllAccessDisabled', 'Forbidden', 'NotSignedUp']);
 
-/** Of S3 or the SDK, such as `NoSuchKey`; empty for other errors. */
+/** The error code of S3 or the SDK, such as `NoSuchKey`; empty for other errors. */
 export function s3Code(error: unknown): string {
   return error instanceof Error ? error.name : '';
 }
 
-/** Undefined when there was no response. */
+/** The HTTP status; undefined when there was no response. */
 export function s3Status(error: unknown): number | undefined {
   if (!(error instanceof Error) || !('$metadata' in error)) return undefined;
   const metadata = error.$metadata;

@@ -180,7 +180,7 @@ const connectionTimeoutMs = 10_000;
 /** Limit without a byte in either direction. */
 const silenceTimeoutMs = 120_000;
 
-/** Replaces Amazon's address; the variables are those of AWS's tools. */
+/** The variables are those of AWS's tools. */
 function s3Endpoint(location: S3Location): string | undefined {
   return location.endpoint ?? envVar('AWS_ENDPOINT_URL_S3') ?? envVar('AWS_ENDPOINT_URL');
 }

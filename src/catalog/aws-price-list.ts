@@ -14,7 +14,6 @@ const commercialRegion = /^(?!cn-|us-gov|us-iso)[a-z]{2}-[a-z]+-\d$/;
 
 const columnsNeeded = ['TermType', 'Instance Type', 'vCPU', 'Memory', 'PricePerUnit', 'Operating System', 'Tenancy', 'Region Code'];
 
-/** `date`: of the oldest list, `YYYY-MM-DD`. */
 interface AwsPrices extends ReadPrices {
   readonly date: string;
   readonly regions: readonly string[];
@@ -104,7 +103,6 @@ async function readRegion(
   return { date, badRows, skippedRows };
 }
 
-/** On-demand rows of plain Linux machines with shared tenancy. */
 const required: readonly (readonly [column: string, value: string])[] = [
   ['TermType', 'OnDemand'],
   ['Operating System', 'Linux'],

@@ -10,7 +10,6 @@ export interface CatalogOffer extends MatchableOffer {
   readonly architecture: 'x86_64' | 'arm64';
 }
 
-/** Offers, cheapest first, or why there are none. `rejected` only with `explain`. */
 interface CatalogOfferList {
   readonly offers: readonly CatalogOffer[];
   readonly whyNone: string | undefined;
@@ -18,9 +17,7 @@ interface CatalogOfferList {
 }
 
 interface CatalogOfferOptions {
-  /** Undefined: all of the table. */
   readonly regions?: readonly string[] | undefined;
-  /** Adds the price of the requested disk. */
   readonly disks: DiskPrices;
   /** Newer than the table's, by zone. []: the region has no spot price. Undefined: the table's. */
   readonly spotPrices?: (type: string, region: string) => readonly { readonly zone: string; readonly usd: number }[] | undefined;

@@ -1,4 +1,4 @@
-/** RFC 4180, except that quoted fields cannot contain line ends: no price table has any. */
+/** The fields of a CSV line (RFC 4180). Quoted fields cannot contain line ends: no price table has any. */
 export function parseCsvLine(line: string): readonly string[] {
   if (!line.includes('"')) return line.split(',');
   const fields: string[] = [];
@@ -41,7 +41,7 @@ export class CsvColumns {
     return names.filter((name) => !this.#columns.has(name));
   }
 
-  /** Trimmed; empty when missing. */
+  /** The trimmed field; empty when missing. */
   field(row: readonly string[], name: string): string {
     const column = this.#columns.get(name);
     return column === undefined ? '' : (row[column] ?? '').trim();

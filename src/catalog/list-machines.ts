@@ -18,11 +18,10 @@ export interface ListFilter {
   /** With any number of these accelerators, instead of the number in `resources`. */
   readonly acceleratorName: string | undefined;
   readonly acceleratorsOnly: boolean;
-  /** Every region of a type, instead of the cheapest only. */
   readonly allRegions: boolean;
 }
 
-/** Cheapest first by the requested price (spot or on demand). Types without that price come last. */
+/** Cheapest types first, by the requested price (spot or on demand). Types without that price come last. */
 export function listMachines(tables: readonly PriceTable[], filter: ListFilter): readonly ListedType[] {
   const { useSpot } = filter.resources;
   return tables

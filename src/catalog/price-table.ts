@@ -2,9 +2,9 @@
 export interface PriceTable {
   /** As in `infra:`, lower case. */
   readonly cloud: string;
-  /** Of the figures; never a secret. */
+  /** Source of the figures; never a secret. */
   readonly source: string;
-  /** Of the oldest figures, `YYYY-MM-DD`. */
+  /** Date of the oldest figures, `YYYY-MM-DD`. */
   readonly date: string;
   /** What the table lacks of its source: a clause after its name; undefined when complete. */
   readonly partial: string | undefined;
@@ -33,19 +33,19 @@ export interface ZonePrice {
 export interface RegionPrice {
   readonly region: string;
   readonly onDemandUsd: number | undefined;
-  /** Of the cheapest zone. */
+  /** The cheapest zone's. */
   readonly spotUsd: number | undefined;
   /** Whether the on-demand price was computed from other prices. */
   readonly estimated: boolean;
   readonly zones: readonly ZonePrice[];
 }
 
-/** In alphabetical order. */
+/** Regions of a table, in alphabetical order. */
 export function regionsOf(table: PriceTable): readonly string[] {
   return [...new Set(table.types.flatMap(({ regions }) => regions.map(({ region }) => region)))].toSorted();
 }
 
-/** One price per region and per zone of a type. */
+/** Number of prices: one per region and per zone of a type. */
 export function countPrices(table: PriceTable): number {
   return table.types.reduce((sum, { regions }) => sum + regions.reduce((inner, { zones }) => inner + 1 + zones.length, 0), 0);
 }
@@ -92,7 +92,6 @@ export class TableBuilder {
     if (zone !== undefined && !price.zones.some((one) => one.zone === zone)) price.zones.push({ zone, onDemandUsd, spotUsd });
   }
 
-  /** Types, regions and zones in alphabetical order. */
   types(): readonly InstanceType[] {
     return [...this.#types.values()]
       .toSorted((a, b) => compare(a.machine.name, b.machine.name))

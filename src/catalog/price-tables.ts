@@ -49,7 +49,7 @@ export class PriceTables {
     return cloudName.test(cloud) ? this.#load(tablePath(this.#builtInDir, cloud)) : undefined;
   }
 
-  /** Without prices where none are known. */
+  /** Disks have no prices where none are known. */
   async disks(cloud: string): Promise<DiskPrices> {
     if (!cloudName.test(cloud)) return noDiskPrices;
     const path = join(this.#builtInDir, `${cloud}${diskEnding}`);

@@ -5,7 +5,7 @@ import type { InstanceType, PriceTable, RegionPrice, ZonePrice } from './price-t
 
 const header = 'type,vcpus,memory_gib,accelerator,count,accelerator_gb,arch,prices';
 
-/** `# name: value` lines, then a line per type with all its prices, for `parseTable`. */
+/** Formats a table for `parseTable`: `# name: value` lines, then a line per type with all its prices. */
 export function formatTable(table: PriceTable): string {
   const facts = [
     ['cloud', table.cloud],

@@ -9,7 +9,6 @@ export interface FetchOptions {
   readonly signal: AbortSignal;
 }
 
-/** A text of any length, read line by line. */
 interface TextSource {
   readonly lines: AsyncIterable<string>;
   /** ms since the epoch, if the server or the file system reports it. */
@@ -21,7 +20,7 @@ export function isUrl(location: string): boolean {
   return /^https?:\/\//i.test(location);
 }
 
-/** Safe to show and store: without user name, password and query, which may be secrets. */
+/** A location that is safe to show and store: without user name, password and query, which may be secrets. */
 export function shownLocation(location: string): string {
   if (!isUrl(location) || !URL.canParse(location)) return location;
   const { protocol, host, pathname } = new URL(location);
@@ -37,7 +36,7 @@ export async function openText(location: string, { signal }: FetchOptions): Prom
   }
 }
 
-/** For a short text. Throws as `openText` does. */
+/** Reads a short text. Throws as `openText` does. */
 export async function readText(location: string, options: FetchOptions): Promise<string> {
   const lines: string[] = [];
   for await (const line of (await openText(location, options)).lines) lines.push(line);

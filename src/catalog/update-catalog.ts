@@ -15,7 +15,7 @@ export interface CatalogUpdateRequest {
   readonly cloud: string | undefined;
   /** URL, folder or file in SkyPilot's format; undefined: the cloud's own public list. */
   readonly from: string | undefined;
-  /** Of a cloud's own list; undefined: all. */
+  /** For a cloud's own list, the only regions to read; undefined: all. */
   readonly regions: readonly string[] | undefined;
 }
 
@@ -28,7 +28,6 @@ export interface CatalogUpdateContext {
   readonly now: number;
   readonly signal: AbortSignal;
   readonly onProgress?: (text: string) => void;
-  /** Instead of AWS's address. */
   readonly awsUrl?: string | undefined;
 }
 
@@ -108,7 +107,6 @@ interface Location {
 
 const file = 'vms.csv';
 
-/** The lists of a URL, a folder or a file. */
 function locate(from: string, cloud: string | undefined, cwd: string): readonly Location[] {
   if (isUrl(from)) {
     const path = URL.canParse(from) ? new URL(from).pathname : '';

@@ -8,7 +8,6 @@ import type { KubeAccess } from './login.ts';
 
 /** Messages over one connection, whose first byte names a channel: Kubernetes' protocol inside a WebSocket. */
 export interface ChannelSocket {
-  /** Chosen by the server. */
   readonly protocol: string;
   /** Sends bytes of any length. Calls `done` when they have left this process, or with the error. */
   send(channel: number, bytes: Uint8Array, done: (error?: Error | null) => void): void;

@@ -140,7 +140,7 @@ interface OpenKubeApiOptions {
   readonly fence: Fence;
   readonly clock: Clock;
   readonly random: Random;
-  /** Replaces the context's own. */
+  /** Replaces the context's namespace. */
   readonly namespace?: string | undefined;
   readonly source?: KubeconfigSource;
 }

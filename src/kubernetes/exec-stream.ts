@@ -14,7 +14,7 @@ const stderrBufferBytes = 1024 * 1024;
 
 type Ended = Awaited<PodProcess['ended']>;
 
-/** As `KubeApi.exec`. */
+/** Implements `KubeApi.exec`. */
 export async function openExec(
   deps: KubeDeps,
   pod: PodRef,

@@ -16,9 +16,9 @@ export interface KubeApi {
   readonly namespace: string;
   /** Whether this process runs in a pod of the same Kubernetes cluster and reaches pods at their addresses. */
   readonly isInside: boolean;
-  /** An object; undefined when it does not exist. */
+  /** Undefined when the object does not exist. */
   get<T extends KubeObject>(path: string, options?: KubeCallOptions): Promise<T | undefined>;
-  /** All objects of a collection, read page by page. */
+  /** Reads page by page. */
   list<T extends KubeObject>(path: string, options?: KubeListOptions<T>): Promise<KubeList<T>>;
   /** Server-side apply as field manager `svc`; takes over fields from other managers. The path is the object's own. */
   apply<T extends KubeObject>(path: string, object: KubeDraft, options?: KubeTrialOptions): Promise<T>;

@@ -18,7 +18,6 @@ export interface KubeAct {
   readonly context: string;
 }
 
-/** The `cause` of the errors that `statusError` makes. */
 class StatusAnswer extends Error {
   override readonly name = 'StatusAnswer';
   readonly status: KubeStatus;
@@ -131,7 +130,6 @@ function decoded(segment: string): string {
   try {
     return decodeURIComponent(segment);
   } catch {
-    // The text is only shown.
     return segment;
   }
 }

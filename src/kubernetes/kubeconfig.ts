@@ -32,7 +32,7 @@ export interface KubeCluster {
   readonly namespace: string;
   /** May be shown: without user name and password. */
   readonly server: string;
-  /** May be shown. The API server's certificate is not checked. */
+  /** May be shown. True: the API server's certificate is not checked. */
   readonly insecure: boolean;
   /** May be shown: `credential plugin aws`, `client certificate`, `token` … */
   readonly login: string;

@@ -27,7 +27,7 @@ export interface KubeAccess {
 export interface KubeLogin {
   /** Current credentials. Throws SVC_CREDENTIALS. */
   access(signal?: AbortSignal): Promise<KubeAccess>;
-  /** The server rejected these credentials: discards the cached ones, unless a later login replaced them. */
+  /** The server rejected these credentials: discards all cached ones, unless that happened meanwhile. */
   refused(access: KubeAccess): void;
   /** Open connections may be dead: the next requests open new ones. */
   forgetConnections(): void;
@@ -47,7 +47,6 @@ export function kubeLogin(files: readonly string[], read: () => KubeCluster, clo
   let current: { readonly stamp: string; readonly cluster: KubeCluster; readonly library: KubeConfig } | undefined;
   let kept: { readonly key: string; readonly agent: HttpAgent } | undefined;
   let underWay: Promise<LoggedIn> | undefined;
-  /** Made from the current login. */
   let issued = new WeakSet<KubeAccess>();
 
   const load = async (): Promise<NonNullable<typeof current>> => {

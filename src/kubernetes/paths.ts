@@ -1,6 +1,5 @@
 import type { KubeDraft, KubeSelection, PodRef } from './kube-api.ts';
 
-/** Group and version of each kind, and the name of its collection. */
 const kinds = {
   ConfigMap: { group: '/api/v1', plural: 'configmaps' },
   Event: { group: '/api/v1', plural: 'events' },
@@ -30,13 +29,13 @@ type KubeKind = keyof typeof kinds;
 /** Path of the Kubernetes version. */
 export const versionPath = '/version';
 
-/** All objects of a kind: in a namespace, or without one in the whole Kubernetes cluster. */
+/** Path of all objects of a kind: in a namespace, or without one in the whole Kubernetes cluster. */
 export function pathOfAll(kind: KubeKind, namespace?: string): string {
   const { group, plural } = kinds[kind];
   return `${group}${withinPath(namespace)}/${plural}`;
 }
 
-/** `namespace` undefined: the kind has none. */
+/** Path of one object. `namespace` undefined: its kind has none. */
 export function pathOfOne(kind: KubeKind, namespace: string | undefined, name: string): string {
   return `${pathOfAll(kind, namespace)}/${encodeURIComponent(name)}`;
 }
@@ -60,7 +59,7 @@ export function withQuery(path: string, query: Readonly<Record<string, string>>)
   return text === '' ? path : `${path}${path.includes('?') ? '&' : '?'}${text}`;
 }
 
-/** The parameters that select objects of a collection. */
+/** Query parameters that select objects of a collection. */
 export function selectionQuery({ labels = {}, labelSelector, fieldSelector }: KubeSelection): Readonly<Record<string, string>> {
   const parts = Object.entries(labels).map(([name, value]) => `${name}=${value}`);
   if (labelSelector !== undefined && labelSelector !== '') parts.push(labelSelector);

@@ -13,11 +13,9 @@ export interface PodTrouble {
   readonly message: string | undefined;
   /** Undefined: the problem concerns the whole pod. */
   readonly container: ContainerStatus | undefined;
-  /** The container's. */
   readonly image: string | undefined;
 }
 
-/** Of a container that starts normally. */
 const harmless = new Set(['ContainerCreating', 'PodInitializing']);
 
 const kindOfReason: Readonly<Record<string, PodTrouble['kind']>> = {
@@ -31,7 +29,7 @@ const kindOfReason: Readonly<Record<string, PodTrouble['kind']>> = {
   CreateContainerConfigError: 'setup',
 };
 
-/** Undefined when there is no problem, or none is known yet. */
+/** Finds a pod's problem; undefined when it has none, or none is known yet. */
 export function podTrouble({ spec, status = {} }: Pick<Pod, 'spec' | 'status'>): PodTrouble | undefined {
   const unscheduled = status.conditions?.find((one) => one.type === 'PodScheduled' && one.status === 'False');
   if (unscheduled !== undefined) {
@@ -53,7 +51,7 @@ export function podTrouble({ spec, status = {} }: Pick<Pod, 'spec' | 'status'>):
   return undefined;
 }
 
-/** A few words without full stop. `said`: more detail. */
+/** Describes a problem in a few words, without a full stop. `said`: more detail. */
 export function troubleText({ kind, reason, message, image }: PodTrouble, said = message): string {
   if (kind === 'image') {
     const cause = pullCause(said, image);
@@ -75,7 +73,6 @@ const specificCauses = [
 /** Parts without a cause: the failed step, the requested address, and introductions of the next part. */
 const needless = /^(?:https?:\/\/\S*|rpc error|server message|Error|ErrImagePull|code = \w+|Back-off pulling image .*)$/i;
 
-/** Precedes a cause in the same part of a message. */
 const preface = /^(?:code = \w+ desc = |lookup \S+(?: on \S+)? ?)/;
 
 /** The innermost cause of a failed pull. Undefined when the message reports only the failure. */

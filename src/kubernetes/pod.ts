@@ -1,6 +1,6 @@
 import type { KubeObject } from './kube-api.ts';
 
-/** In Kubernetes' notation, by resource: `{cpu: '500m', memory: '2Gi', 'nvidia.com/gpu': '1'}`. */
+/** Amounts in Kubernetes' notation, by resource: `{cpu: '500m', memory: '2Gi', 'nvidia.com/gpu': '1'}`. */
 export type Quantities = Readonly<Record<string, string | number>>;
 
 /** The fields of a pod that svc reads. */

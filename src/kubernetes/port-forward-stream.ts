@@ -14,7 +14,7 @@ const portBytes = 2;
 /** ms. The protocol has no half-close: a caller that ended its side and gets no reply for so long is presumed gone. */
 const halfClosedMs = 60_000;
 
-/** As `KubeApi.portForward`. */
+/** Implements `KubeApi.portForward`. */
 export async function openPortForward(deps: KubeDeps, pod: PodRef, port: number, { signal }: KubeCallOptions): Promise<Duplex> {
   const act = { verb: 'get', path: `${podPath(pod, 'portforward')}?ports=${port}`, context: deps.context };
   const name = `port ${port} of the pod ${pod.namespace}/${pod.name} in ${deps.context}`;

@@ -4,19 +4,17 @@ import { isObject } from '../shared/json.ts';
 import { inClusterContext, kubeContexts } from './contexts.ts';
 import { defaultKubeconfigSource, isLoopback, type KubeCluster, type KubeconfigPart, type KubeconfigSource } from './kubeconfig.ts';
 
-/** For a remote controller's access to the same Kubernetes clusters. */
 interface PortableKubeconfig {
   /** As JSON (a subset of YAML); needs no other file and no program. Secret. Undefined: no context is portable. */
   readonly text: string | undefined;
   readonly contexts: readonly string[];
-  /** Contexts that are not portable, and why. */
   readonly leftOut: readonly { readonly context: string; readonly reason: string }[];
 }
 
 /** Auth providers whose logins svc renews itself, from the kubeconfig. */
 const portableProviders = ['oidc'];
 
-/** Only the given contexts, with certificates, keys and tokens. Throws SVC_CREDENTIALS for an unreadable kubeconfig. */
+/** Has only the given contexts, with certificates, keys and tokens. Throws SVC_CREDENTIALS for unreadable files. */
 export function portableKubeconfig(names: readonly string[], source: KubeconfigSource = defaultKubeconfigSource()): PortableKubeconfig {
   const contexts = kubeContexts(source);
   const leftOut: { context: string; reason: string }[] = [];

@@ -30,10 +30,9 @@ export function parseQuantity(quantity: string | number | undefined): number | u
   return match === null || factor === undefined ? undefined : Number(match[1]) * factor;
 }
 
-/** By resource. */
 type Amounts = ReadonlyMap<string, number>;
 
-/** Quantities as numbers, without unreadable ones. */
+/** Leaves out unreadable quantities. */
 export function readQuantities(quantities: Quantities | undefined): Amounts {
   const amounts = new Map<string, number>();
   for (const name in quantities) {

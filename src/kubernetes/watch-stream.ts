@@ -20,7 +20,7 @@ const silence: KubeWatchEnd = { how: 'failed', reason: `nothing came for ${silen
 /** Far longer than any object (etcd accepts 1.5 MiB). */
 const longestLine = 16 * 1024 * 1024;
 
-/** As `KubeApi.watch`; `open` sends the request. Throws only SVC_NOT_LEADER; other failures end the watch. */
+/** Implements `KubeApi.watch`; `open` sends the request. Throws only SVC_NOT_LEADER; other failures end the watch. */
 export async function watchOnce<T extends KubeObject>(
   open: (query: Readonly<Record<string, string>>) => Promise<IncomingMessage>,
   { clock, login }: Pick<KubeDeps, 'clock' | 'login'>,
@@ -48,7 +48,7 @@ export async function watchOnce<T extends KubeObject>(
   }
 }
 
-/** The fence stopped the request: a retry fails too. */
+/** Whether the fence stopped the request: a retry fails too. */
 export function isNotLeader(error: unknown): boolean {
   return error instanceof SvcError && error.code === 'SVC_NOT_LEADER';
 }
@@ -103,7 +103,6 @@ function readEvents<T extends KubeObject>(
   return promise;
 }
 
-/** Returns the watch's end if this line ends it. */
 function readEvent<T extends KubeObject>(line: string, onEvent: (event: KubeEvent<T>) => void): KubeWatchEnd | undefined {
   const said = parseJson(line);
   if (!isObject(said) || !isObject(said['object'])) return { how: 'failed', reason: 'what came is not an event' };

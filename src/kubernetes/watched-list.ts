@@ -22,7 +22,6 @@ export interface ObjectChange<T extends KubeObject> {
   readonly after: T | undefined;
 }
 
-/** Delays between attempts to list or watch. */
 const retry: Backoff = { firstMs: 200, longestMs: 5_000, jitter: 0.5 };
 /** After so many failures in a row, list again: in a recreated server, the same version has another meaning. */
 const failuresBeforeList = 2;

@@ -22,7 +22,7 @@ export const beginAnew =
 /** How to get what only a new controller can have. */
 export const forNextController = `That holds for the next controller: ${beginAnew}`;
 
-/** Between the existing controller's kind and the configured one; empty when they agree. */
+/** Difference between the existing controller's kind and the configured one; empty when they agree. */
 export function kindDifference(existing: ExistingController, config: Pick<Config, 'serve'>): readonly ControllerDifference[] {
   try {
     refuseOtherKind(existing, config);
@@ -33,7 +33,7 @@ export function kindDifference(existing: ExistingController, config: Pick<Config
   }
 }
 
-/** Of a controller on this machine. */
+/** Differences of a controller on this machine. */
 export async function localControllerDifferences(config: Config): Promise<readonly ControllerDifference[]> {
   const kind = kindDifference({ kind: 'local' }, config);
   if (kind.length > 0 || (await planWhileLocal(async () => config)) === undefined) return kind;
@@ -45,7 +45,7 @@ export async function localControllerDifferences(config: Config): Promise<readon
   ];
 }
 
-/** Of a controller that is a single program on another machine. */
+/** Differences of a controller that is a single program on another machine. */
 export function remoteControllerDifferences(config: Config, record: ControllerRecord): readonly ControllerDifference[] {
   const kind = kindDifference({ kind: 'remote', record }, config);
   if (kind.length > 0 || requestedResourcesOf(config) === record.requestedResources) return kind;
@@ -72,7 +72,7 @@ const fieldNames: Readonly<Partial<Record<keyof Resources, string>>> = {
   maxHourlyCost: 'max_hourly_cost',
 };
 
-/** As in files. Empty when a side has several alternatives, or none. */
+/** Empty when a side has several alternatives, or none. */
 function changedFields(before: unknown, now: ResourceAlternatives | undefined): readonly string[] {
   const [was, ...others] = isObject(before) && Array.isArray(before['choices']) ? before['choices'] : [];
   const [is, ...more] = now?.choices ?? [];

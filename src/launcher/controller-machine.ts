@@ -19,7 +19,6 @@ export interface MachineDeps {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly onStep: (text: string) => void;
-  /** Changes the record on disk. */
   readonly patchRecord: (change: Partial<ControllerRecord>) => ControllerRecord;
 }
 
@@ -49,7 +48,7 @@ export async function controllerMachine(
   return { provider, id, status, machine };
 }
 
-/** Of the recorded machine; undefined when no provider has returned one yet. */
+/** Status of the recorded machine; undefined when no provider has returned one yet. */
 export async function machineStatus(
   record: ControllerRecord,
   { providers, signal }: Pick<MachineDeps, 'providers' | 'signal'>,
@@ -206,7 +205,6 @@ async function running(
   throw lostMachine(provider, id);
 }
 
-/** Limit for a machine's start, ms. */
 const startLimitMs = 900_000;
 
 /** The error for a lost controller machine, with possible actions. */

@@ -27,7 +27,6 @@ interface ControllerPlanDeps {
   readonly config: () => Promise<Config>;
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** For people. */
   readonly onStep?: (text: string) => void;
 }
 
@@ -46,7 +45,7 @@ export async function planController(
   return choice.kind === 'local' ? undefined : planNew(choice.alternatives, deps);
 }
 
-/** An existing controller at its recorded location. */
+/** The plan of an existing controller, at its recorded location. */
 export function planOfRecorded(recorded: ControllerMachineInfo, note: string | null): ControllerPlan {
   const { provider, region, zone, instanceType, hourlyUsd } = recorded;
   return {
@@ -71,7 +70,7 @@ async function planNew(alternatives: ResourceAlternatives, deps: ControllerPlanD
   return { machine: { provider, region, zone, instanceType }, hourlyUsd, monthlyUsd, isNew: true, given, note: null };
 }
 
-/** The local controller's plan, only if the configuration asks for a remote one: that applies to the next controller. */
+/** Undefined unless a local controller's configuration asks for a remote one, which applies to the next controller. */
 export async function planWhileLocal(config: () => Promise<Config>): Promise<ControllerPlan | undefined> {
   const { resources } = (await config()).serve.controller;
   if (resources === undefined || resources.choices.every(({ cloud }) => cloud === 'local')) return undefined;

@@ -15,7 +15,6 @@ export interface ControllerRecord {
   readonly program: string | null;
   /** What starts it with its machine: `systemd`, `cron` or `none`. */
   readonly boot: string | null;
-  /** Of its API, on the machine. */
   readonly socket: string | null;
   /** Where clients reach endpoints; null until it is known. */
   readonly publicHost: string | null;
@@ -28,7 +27,6 @@ export interface ControllerRecord {
   readonly cluster?: { readonly context: string; readonly namespace: string };
 }
 
-/** Field names that earlier versions wrote. */
 const formerNames = new Map([
   ['place', 'machine'],
   ['wished', 'requestedResources'],
@@ -46,7 +44,7 @@ export function readControllerRecord(path: string): ControllerRecord | undefined
   });
 }
 
-/** Throws SVC_CONTROLLER_UNREACHABLE when there is no record. */
+/** As `readControllerRecord`, but throws SVC_CONTROLLER_UNREACHABLE when there is no record. */
 export function existingControllerRecord(path: string): ControllerRecord {
   const record = readControllerRecord(path);
   if (record === undefined) throw new SvcError('SVC_CONTROLLER_UNREACHABLE', 'There is no controller on another machine.');
@@ -58,12 +56,12 @@ export function freshControllerRecord(known: Pick<ControllerRecord, 'key' | 'req
   return { ...known, machine: null, machineId: null, program: null, boot: null, socket: null, publicHost: null, isTerminating: false };
 }
 
-/** Atomic. */
+/** Writes the record atomically. */
 export function writeControllerRecord(path: string, record: ControllerRecord): void {
   writeFileAtomic(path, `${JSON.stringify(record, undefined, 2)}\n`);
 }
 
-/** Without a call to a provider no machine can exist. The caller holds the launch lock. */
+/** Removes the record if no provider was called: no machine can exist. The caller holds the launch lock. */
 export function removeIfUnrequested(path: string): void {
   const record = readControllerRecord(path);
   if (record !== undefined && isUnrequested(record)) removeControllerRecord(path);
@@ -74,7 +72,7 @@ export function isUnrequested({ machine, machineId, cluster, isTerminating }: Co
   return machine === null && machineId === null && cluster === undefined && !isTerminating;
 }
 
-/** For a remote controller that no longer exists. */
+/** Removes the record of a remote controller that no longer exists. */
 export function removeControllerRecord(path: string): void {
   rmSync(path, { force: true });
 }

@@ -15,9 +15,8 @@ import { systemClock } from '../shared/clock.ts';
 /** What is installed on a controller's machine besides the program. */
 export interface Installation {
   readonly host: RemoteControllerInfo;
-  /** Configuration, pools, credentials; all have mode 0600. */
+  /** With mode 0600: configuration, pools, credentials. */
   readonly files: readonly PortableFile[];
-  /** For the controller, such as paths of credentials. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
@@ -176,7 +175,6 @@ function lastLine(text: string): string {
 /** What a bundle copies unchanged from a checkout: files that programs on machines read, or run beside the code. */
 const copied = ['package.json', 'src/node', 'catalog'] as const;
 
-/** In the format of `sha256sum -c`. */
 const checksumFile = 'SHA256SUMS';
 
 /**

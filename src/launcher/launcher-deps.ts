@@ -19,7 +19,6 @@ export interface LauncherDeps {
   readonly config: () => Promise<Config>;
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** Called with the current step, for people. */
   readonly onStep: (text: string) => void;
 }
 

@@ -145,7 +145,6 @@ export async function removeRemoteController(deps: LauncherDeps, purge: boolean)
       if (!purge || !(error instanceof SvcError) || error.code !== 'SVC_SSH') throw error;
       left = record.machineId ?? record.machine?.region;
     }
-    // No controller manages them any more.
     if (purge) await removeEverywhere(deps.providers, { 'svc-owner': record.key }, record.key, deps);
     removeControllerRecord(deps.paths.controllerRecord);
     return left;
@@ -158,7 +157,6 @@ async function removeMachines(record: ControllerRecord, deps: LauncherDeps): Pro
   const machines = await provider.list({ 'svc-controller': record.key }, { signal: deps.signal });
   for (const { id } of machines) {
     deps.onStep(`Removing machine ${id}`);
-    // Removed even if it does not answer.
     await uninstallController(provider.remote(id), record, deps.signal).catch(() => undefined);
     await destroyMachine(provider, id, deps.clock, goneTimeoutMs, deps.signal);
   }

@@ -12,7 +12,7 @@ export interface ControllerSettings extends Installation {
   readonly given: readonly string[];
 }
 
-/** This machine's configuration, and the least credentials for each provider that this machine can use. */
+/** Has this machine's configuration, and the least credentials for each provider that this machine can use. */
 export async function controllerSettings(
   key: string,
   running: RunningControllerMachine,

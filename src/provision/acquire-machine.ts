@@ -22,10 +22,8 @@ export interface MachineRequest {
   /** Default: 1. */
   readonly nodes?: number;
   readonly providerConfig?: ProviderConfig;
-  /** Called again during a long search. */
   readonly providers: () => Promise<readonly ProviderState[]>;
   readonly history: PlacementHistory;
-  /** Locations of the service's other replicas now. */
   occupied(): readonly OccupiedLocation[];
   /** Specification for a candidate's resource alternative. The search adds the tag `svc-key`. */
   spec(candidate: MachineCandidate): MachineSpec;
@@ -155,7 +153,6 @@ class Search {
   #collectedAt = Number.NEGATIVE_INFINITY;
   /** A `waiting` step was recorded for the time until then, ms since the epoch. */
   #announced = 0;
-  /** The last recorded refusal. */
   #reported: string | undefined;
   #isOver = false;
 
@@ -190,7 +187,6 @@ class Search {
     }
   }
 
-  /** Machines that arrive later are terminated. */
   end(): void {
     this.#isOver = true;
     for (const outcome of this.#outcomes.splice(0)) if ('given' in outcome) this.#releaseMachine(outcome.given);

@@ -15,12 +15,10 @@ import { type FetchPlan, fetchTree } from './files/fetch.ts';
 
 /** The facts that `setup` and `run` can read. */
 interface ReplicaIdentity {
-  /** Name of the service or cluster. */
   readonly owner: string;
   readonly replicaId: number | undefined;
   readonly taskId: string;
   readonly port: number | undefined;
-  /** Of each node. */
   readonly gpus: number;
   /** `ips`: of all nodes, by rank. A single node has its loopback address. */
   readonly node: { readonly rank: number; readonly ips: readonly string[] };
@@ -131,7 +129,6 @@ export function taskEnvironment(task: Task, identity: ReplicaIdentity): Readonly
 export interface JobFiles extends TaskFiles {
   readonly delivery: FileDelivery;
   readonly log: ProvisionLog;
-  /** Whether files of earlier jobs stay in the working directory. */
   readonly keepExtra: boolean;
 }
 
@@ -158,9 +155,7 @@ export async function deliverFiles(remote: Remote, workdir: string, files: JobFi
 
 interface DeliveryTarget {
   readonly remote: Remote;
-  /** Absolute. */
   readonly target: string;
-  /** For messages. */
   readonly shown: string;
   readonly keepExtra: boolean;
   /** Whether other programs may have files there. */

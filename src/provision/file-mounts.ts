@@ -4,7 +4,7 @@ import type { Provider } from '../providers/provider.ts';
 import { SvcError } from '../shared/errors.ts';
 import { printable } from '../shared/text.ts';
 
-/** Outside the working directory, where other programs may have files too. */
+/** Whether a target is outside the working directory, where other programs may have files too. */
 export function isOutsideWorkdir(target: string): boolean {
   const path = posix.normalize(target);
   return path.startsWith('/') || path === '~' || path.startsWith('~/') || path === '..' || path.startsWith('../');

@@ -19,11 +19,9 @@ import {
 } from './job-observation.ts';
 import { jobLogPath, jobStatus, letRun, startJob, stopJob, watchJob, type JobSpec } from './job.ts';
 
-/** Two machines of one provider. */
 interface JobFixture {
   readonly remote: Remote;
   readonly other: Remote;
-  /** Node binary on the machines. */
   readonly node: string;
 }
 

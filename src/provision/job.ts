@@ -13,7 +13,7 @@ export interface JobSpec {
   /** Commands that prepare the machine. They run once, before `run`, without network isolation. */
   readonly setup?: string;
   readonly run?: string;
-  /** For both. The machine's environment has precedence. Values may be secret: only a file of mode 0600 has them. */
+  /** Environment of setup and run; the machine's has precedence. Secret values are only in a file of mode 0600. */
   readonly env: Readonly<Record<string, string>>;
   /** Absolute path on the machine; created when missing. */
   readonly workdir: string;
@@ -197,7 +197,6 @@ async function hasProcesses(remote: Remote, record: JobRecord): Promise<boolean>
   return boot?.trim() === record.bootId && (runner || program);
 }
 
-/** The shell tests for an empty string. */
 const yesOrNothing = (isSo: boolean): string => (isSo ? 'yes' : '');
 
 function settingsFile(enter: readonly string[], workdir: string, waits: boolean): string {

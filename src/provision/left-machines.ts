@@ -35,7 +35,6 @@ export function listWithin(
   return withDeadline(clock, timeoutMs, list, noAnswer, signal);
 }
 
-/** `error`: why the provider could not be listed. */
 interface Inventory {
   readonly provider: string;
   readonly machines: readonly ListedMachine[];

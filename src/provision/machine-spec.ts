@@ -3,7 +3,7 @@ import type { MachineSpec } from '../providers/provider.ts';
 import { SvcError } from '../shared/errors.ts';
 import type { ProviderState } from './providers.ts';
 
-/** What follows from the task and the resource alternative. */
+/** The part of the specification that follows from the task and the resource alternative. */
 export function taskMachineSpec(task: Task, resources: Resources | undefined): Omit<MachineSpec, 'tags' | 'clients'> {
   return {
     labels: resources?.labels ?? {},

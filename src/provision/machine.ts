@@ -94,7 +94,7 @@ const withoutStop = (sentence: string): string => sentence.trim().replace(/\.$/,
 
 const gonePollMs = 100;
 
-/** Waits for the provider's confirmation. Throws when that takes longer than `timeoutMs`. */
+/** Destroys a machine and waits for the confirmation. Throws when that takes longer than `timeoutMs`. */
 export async function destroyMachine(
   provider: Provider,
   machineId: MachineId,
@@ -140,7 +140,6 @@ export async function releaseMachine(
     try {
       return await withDeadline(clock, releaseTimeoutMs, remove, noAnswer, signal);
     } catch {
-      // After the last attempt the sweep removes the machine.
       await clock.sleep(delayMs(releaseBackoff, attempt), signal);
     }
   }

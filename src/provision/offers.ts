@@ -205,7 +205,6 @@ async function askForOffers(
   return withDeadline(clock, offersTimeoutMs, ask, tooLong, signal);
 }
 
-/** Names the cheapest excluded offer. */
 function whyExcluded(excluded: readonly RejectedCandidate[]): string {
   const nearest = excluded.toSorted((a, b) => a.offer.hourlyUsd - b.offer.hourlyUsd)[0];
   return nearest === undefined ? 'nothing there fits.' : `the cheapest, ${nearest.offer.instanceType}, ${nearest.why}.`;
@@ -220,7 +219,6 @@ export function describeOffer(offer: Offer, nodes = 1): string {
 interface AcceleratorSources {
   /** Their checks name accelerators: a node's label or a driver may have any name. */
   readonly providers: readonly Pick<ProviderState, 'check'>[];
-  /** Names in price tables. */
   readonly tables: readonly string[];
 }
 

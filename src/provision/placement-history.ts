@@ -128,14 +128,14 @@ export class PlacementHistory {
     for (const [kind, given] of this.#given) if (covers({ offer, ...refused }, given.offer)) this.#given.delete(kind);
   }
 
-  /** A provider gave a machine at `now`, monotonic ms. */
+  /** `now` is monotonic ms. */
   gave(offer: PlaceableOffer, now: number): void {
     const kind = kindOf(offer);
     this.#given.set(kind, { offer, machines: (this.#given.get(kind)?.machines ?? 0) + 1, at: now });
     this.#learn({ ...this.#memory, refusals: forgetRefusals(this.#memory.refusals, offer) });
   }
 
-  /** A machine runs, `tookMs` after the ask. */
+  /** `tookMs` counts from the ask. */
   started(offer: PlaceableOffer, tookMs: number): void {
     const { refusals, starts } = this.#memory;
     this.#learn({ refusals: forgetRefusals(refusals, offer, true), starts: rememberStart(starts, offer, tookMs) });

@@ -19,7 +19,7 @@ export interface PlannedOffer {
   readonly region: string;
   readonly zone: string | null;
   readonly instanceType: string;
-  /** Such machines per replica. Prices cover all of them; other fields describe one. */
+  /** Number of such machines per replica. Prices cover all of them; other fields describe one. */
   readonly nodes: number;
   readonly cpus: number;
   readonly memoryGb: number;
@@ -53,7 +53,6 @@ export interface PlacementPlan {
   /** Best first. Excluded offers come last, cheapest first, complete only with `explain`. */
   readonly offers: readonly PlannedOffer[];
   readonly places: readonly PlannedProvider[];
-  /** For all planned replicas. */
   readonly hourlyUsd: number;
   readonly monthlyUsd: number;
   /** Why providers offer nothing, and remarks about figures. Sentences. */
@@ -70,7 +69,6 @@ export interface PlanRequest {
   readonly providerConfig?: ProviderConfig;
   readonly replicas: number;
   readonly providers: readonly ProviderState[];
-  /** Of the service's earlier launches. */
   readonly memory?: PlacementMemory | undefined;
   readonly occupied?: readonly OccupiedLocation[];
   readonly clock: Clock;
@@ -174,7 +172,6 @@ function plannedOffer({ candidate, verdict }: JudgedCandidate<MachineCandidate>)
 const nameOf = ({ provider, region, zone, instanceType, accelerator, spot }: Offer): string =>
   JSON.stringify([provider, region, zone, instanceType, accelerator, spot]);
 
-/** Offers that satisfy no alternative. */
 function excludedOffers(rejected: readonly RejectedCandidate[], candidates: readonly MachineCandidate[]): readonly OneNodeOffer[] {
   const possible = new Set(candidates.map(({ offer }) => nameOf(offer)));
   return rejected

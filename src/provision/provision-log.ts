@@ -18,7 +18,7 @@ export function fileProvisionLog(path: string, clock: Clock): ProvisionLog {
 
 const count = (value: number): string => value.toLocaleString('en-US');
 
-/** As `310 of 20,000 files, 4.2 of 81.0 MB`. */
+/** Progress as text: `310 of 20,000 files, 4.2 of 81.0 MB`. */
 export function progressLine({ files, totalFiles, bytes, totalBytes, sentBytes }: PublishProgress): string {
   const how = `${count(files)} of ${count(totalFiles)} files, ${megabytes(bytes)} of ${megabytes(totalBytes)} MB`;
   return files === totalFiles ? `${how}; ${megabytes(sentBytes)} MB were sent` : how;

@@ -17,7 +17,7 @@ interface MachineFinder {
   provider(name: string): Promise<Provider>;
 }
 
-/** A replica's or cluster's record. `offer`: last requested, or of the machine. `key`: prefix of the asks. */
+/** A replica's or cluster's record. `offer`: the last one asked for, or that gave a machine. `key`: prefix of asks. */
 interface MachineClaim {
   readonly key: string;
   readonly offer: OfferRecord | null;
@@ -101,7 +101,6 @@ interface Removal {
   readonly clock: Clock;
 }
 
-/** Time from SIGTERM to SIGKILL, ms. */
 const killGraceMs = 10_000;
 /** Limit for a provider's confirmation that a machine is gone, ms. */
 const goneTimeoutMs = 300_000;

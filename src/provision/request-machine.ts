@@ -28,7 +28,6 @@ const answerTimeoutMs = 180_000;
 const transientAttempts = 3;
 const transientBackoff: Backoff = { firstMs: 500, longestMs: 1_000 };
 
-/** The refusal that an error code without a scope stands for. */
 const kindOfCode: Partial<Record<ErrorCode, RefusalKind>> = {
   SVC_QUOTA: 'quota',
   SVC_PRICE: 'price',

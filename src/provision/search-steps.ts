@@ -43,7 +43,6 @@ const reasonTexts: Readonly<Record<AskReason, string>> = {
   'slow-answer': 'as what was asked before is slow to answer',
 };
 
-/** In a `waiting` step. */
 const shownReasons = 4;
 
 /** A sentence, for the history and the log. */

@@ -5,7 +5,6 @@ import { lstatIfThere } from '../shared/system/files.ts';
 
 interface CopyOptions {
   readonly signal?: AbortSignal;
-  /** Files that the source lacks stay in the target. */
   readonly keepExtra?: boolean;
   /** Skips paths for which it returns true: relative to the tree, with `/`. */
   readonly ignore?: (path: string, isFolder: boolean) => boolean;

@@ -12,7 +12,6 @@ export interface JobRecord {
   readonly runner: RecordedProcess | undefined;
   /** The process whose end ends the phase. */
   readonly program: RecordedProcess | undefined;
-  /** Start of `run`. */
   readonly startedAt: number | undefined;
   readonly endedAt: number | undefined;
   readonly exitCode: number | undefined;
@@ -50,7 +49,7 @@ export function parseJobRecord(text: string): JobRecord | undefined {
   };
 }
 
-/** In the runner's format. */
+/** Formats a record as the runner does. */
 export function formatJobRecord(record: JobRecord): string {
   const fields: readonly (readonly [string, string | number | undefined])[] = [
     ['phase', record.phase],

@@ -52,7 +52,6 @@ export interface RemoteCallOptions {
 
 /** Options of a copy. */
 export interface CopyToOptions extends RemoteCallOptions {
-  /** Keeps files in `remoteDir` that `localDir` lacks. */
   readonly keepExtra?: boolean;
   /**
    * With `keepExtra`, for a folder that others use: its mode stays, and a link to a folder is followed. An entry of
@@ -63,7 +62,6 @@ export interface CopyToOptions extends RemoteCallOptions {
 
 /** Options of a command. */
 export interface ExecOptions extends RemoteCallOptions {
-  /** Added to the machine's environment. */
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
   /** Written to standard input, which is then closed. */

@@ -10,16 +10,14 @@ interface CommandOptions extends Omit<ExecOptions, 'env'> {
   readonly clock: Clock;
 }
 
-/** Of each output. */
 const maxOutputBytes = 1_048_576;
 
-/** As of timeout(1). */
+/** The exit code of timeout(1). */
 const timedOutExitCode = 124;
 
 /** Background processes may hold a command's outputs open. After its end, they are read for this long, ms. */
 const lastOutputMs = 100;
 
-/** A shell's exit codes for a command that cannot be run or does not exist. */
 const notRunnable = 126;
 const notFound = 127;
 

@@ -12,17 +12,14 @@ export interface TunnelWorld {
   readonly carrier: () => TunnelCarrier;
   /** A port whose program returns what it receives. */
   readonly echoPort: number;
-  /** A port without a program. */
   readonly deadPort: number;
   /** Kills the processes that hold the sockets. */
   readonly killHolders: () => Promise<void>;
   /** From now on the machine does not answer. */
   readonly stopMachine: () => Promise<void>;
-  /** In the error of a machine that does not answer. */
   readonly machineName: RegExp;
 }
 
-/** A behaviour that the tunnels of every carrier must show. Fails by throwing. */
 interface TunnelCase {
   readonly name: string;
   readonly run: (world: TunnelWorld) => Promise<void>;

@@ -20,10 +20,9 @@ interface TunnelRecord<Route> {
 }
 
 interface TunnelRecordsSettings<Route> {
-  /** With one record per machine. */
+  /** Folder with one record per machine. */
   readonly dir: string;
   readonly socketDir: string;
-  /** Undefined for fields that are no route. */
   readonly readRoute: (fields: Readonly<Record<string, unknown>>) => Route | undefined;
 }
 
@@ -64,12 +63,10 @@ export class TunnelRecords<Route extends object> {
     rmSync(join(this.dir, name), { force: true });
   }
 
-  /** Includes invalid records. */
   list(): readonly string[] {
     try {
       return readdirSync(this.dir).filter((name) => /^[0-9a-f]{10}$/.test(name));
     } catch {
-      // No tunnel was ever opened.
       return [];
     }
   }

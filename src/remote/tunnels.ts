@@ -5,9 +5,7 @@ import type { Tunnel, TunnelEnd, TunnelRecords } from './tunnel-records.ts';
 /** Carries the tunnels to one machine: its ssh, or the forwarder of its Kubernetes cluster. */
 export interface TunnelCarrier<Route extends object = object> {
   readonly records: TunnelRecords<Route>;
-  /** Of the machine's record. */
   readonly name: string;
-  /** The record's route after a tunnel was added. */
   readonly newRoute: Route;
   readonly keeper: TunnelKeeper;
   /** An end as the record names it. */
@@ -18,7 +16,7 @@ export interface TunnelCarrier<Route extends object = object> {
   drop(tunnels: readonly Tunnel[]): Promise<void>;
 }
 
-/** Local sockets that lead to a machine's ports and sockets. By a record on disk, all processes use the same ones. */
+/** Local sockets that lead to a machine's ports and sockets. A record on disk shares them with later processes, too. */
 export class Tunnels<Route extends object = object> {
   readonly #carrier: TunnelCarrier<Route>;
 
@@ -49,7 +47,6 @@ export class Tunnels<Route extends object = object> {
     this.#carrier.keeper.start();
   }
 
-  /** Closes all tunnels permanently. */
   async close(): Promise<void> {
     const { records, name } = this.#carrier;
     const record = records.read(name);
@@ -76,7 +73,6 @@ const pollIntervalMs = 1_000;
 
 const pollsPerKeepAlive = 30;
 
-/** Delays between attempts to repair tunnels. */
 const repairBackoff: Backoff = { firstMs: 1_000, longestMs: 10_000 };
 
 /** Keeps tunnels open while this process lives and they exist. */

@@ -71,7 +71,6 @@ function signature(dir: string): string {
       })
       .join('\0')}`;
   } catch {
-    // The folder does not exist (any more).
     return '';
   }
 }

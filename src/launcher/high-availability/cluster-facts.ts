@@ -25,11 +25,9 @@ export interface NodeObject extends KubeObject {
   };
 }
 
-/** The object that owns all others of a controller. */
 interface Anchor {
   readonly uid: string;
   readonly key: string;
-  /** It is being removed; its dependents will follow. */
   readonly isGoing: boolean;
 }
 
@@ -56,7 +54,7 @@ export async function readToken(api: KubeApi, { namespace }: KubernetesSite, sig
   return coded === undefined || coded === '' ? undefined : Buffer.from(coded, 'base64').toString('utf8');
 }
 
-/** Constant and unique; undefined when this user may not read it. */
+/** A constant and unique id; undefined when this user may not read it. */
 export async function clusterIdentity(api: KubeApi, signal: AbortSignal): Promise<string | undefined> {
   try {
     return (await api.get(pathOfOne('Namespace', undefined, 'kube-system'), { signal }))?.metadata.uid;
@@ -66,7 +64,7 @@ export async function clusterIdentity(api: KubeApi, signal: AbortSignal): Promis
   }
 }
 
-/** Read before any object is created. */
+/** Facts that are read before any object is created. */
 export async function readClusterFacts(
   site: KubernetesSite,
   key: string,
@@ -98,7 +96,6 @@ export async function outsideHost(
   return ingress?.ip ?? ingress?.hostname;
 }
 
-/** Of a ready node: external, else internal. */
 async function nodeAddress(api: KubeApi, signal: AbortSignal): Promise<string | undefined> {
   try {
     const { items } = await api.list<NodeObject>(pathOfAll('Node'), { signal });

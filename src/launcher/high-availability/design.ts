@@ -56,10 +56,8 @@ export interface HighAvailabilityDesign {
 
 /** Data for Secrets only. */
 export interface HighAvailabilitySecrets {
-  /** Shared by the controller and its balancers. */
   readonly token: string;
   readonly files: readonly PortableFile[];
-  /** Of the controller, such as the address of its database. */
   readonly environment: Readonly<Record<string, string>>;
 }
 

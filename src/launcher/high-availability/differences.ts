@@ -22,7 +22,6 @@ export interface MadeInCluster {
   readonly memory: string | undefined;
   /** Of the pod: an old volume may still exist. */
   readonly state: 'on a volume' | 'in PostgreSQL' | undefined;
-  /** Undefined without a volume. */
   readonly disk: string | undefined;
   readonly storageClass: string | undefined;
   readonly endpointService: string | undefined;
@@ -37,7 +36,6 @@ interface Objects {
 
 /** A difference that stays while the controller exists. */
 interface FixedDifference extends ControllerDifference {
-  /** A sentence. */
   readonly reason: string;
 }
 
@@ -187,7 +185,6 @@ function fixedDifferences(desired: MadeInCluster, made: MadeInCluster): readonly
   return found;
 }
 
-/** Bytes; undefined when a side has no size. */
 function growth(desired: MadeInCluster, made: MadeInCluster): number | undefined {
   const [to, from] = [parseQuantity(desired.disk), parseQuantity(made.disk)];
   return to === undefined || from === undefined ? undefined : to - from;
@@ -244,7 +241,6 @@ function text(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-/** The value at a path of an object that another program wrote. */
 function at(value: unknown, ...path: readonly string[]): unknown {
   let found = value;
   for (const key of path) {

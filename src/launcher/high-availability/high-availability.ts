@@ -25,7 +25,7 @@ import { readDeployment, waitForRollout } from './rollout.ts';
 import { gatherSecrets, type GivenSecrets } from './secrets-of.ts';
 import { chooseSite, needKubernetes, type KubernetesSite } from './site.ts';
 
-/** For deploying and reaching a controller in a Kubernetes cluster. */
+/** Dependencies of deploying and reaching a controller in a Kubernetes cluster. */
 export interface HighAvailabilityDeps extends LauncherDeps {
   /** With the rights of this command's user. */
   readonly openApi: (site: KubernetesSite) => KubeApi;
@@ -36,10 +36,8 @@ interface Prepared {
   readonly given: GivenSecrets;
 }
 
-/** The controller's container in its pods. */
 const controllerContainer = 'controller';
 
-/** The API's socket in the leader's pod. */
 const apiSocket = homePaths(inContainer.home, inContainer.uid).controllerSocket;
 
 /** Where the controller will be: from an existing record unless a context is requested. Throws SVC_NEEDS_KUBERNETES. */
@@ -81,7 +79,7 @@ export async function healInCluster(deps: HighAvailabilityDeps): Promise<void> {
   await ensureInCluster(deps);
 }
 
-/** What follows from the current configuration. Changes nothing in the Kubernetes cluster. */
+/** The design and secrets by the current configuration. Changes nothing in the Kubernetes cluster. */
 export async function prepare(site: KubernetesSite, key: string, deps: HighAvailabilityDeps): Promise<Prepared> {
   const { providers, paths, signal } = deps;
   const config = await deps.config();
@@ -230,7 +228,7 @@ async function applyAll(
   return applied;
 }
 
-/** Names the pods, for people. */
+/** For users, such as `2 controllers and 2 balancers as pods`. */
 export function describePods({ database, balancers }: Pick<HighAvailabilityDesign, 'database' | 'balancers'>): string {
   const controllers = database === 'sqlite' ? '1 controller' : '2 controllers';
   return `${controllers} and ${balancers} ${balancers === 1 ? 'balancer' : 'balancers'} as pods`;

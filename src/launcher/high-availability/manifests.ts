@@ -54,7 +54,6 @@ export function endpointsService(design: HighAvailabilityDesign): KubeDraft {
 
 const rbac = 'rbac.authorization.k8s.io/v1';
 
-/** Accounts of the pods, with the least permissions that they need. */
 function accessObjects(design: HighAvailabilityDesign): readonly KubeDraft[] {
   const { controllerAccount, balancerAccount, checker } = haNames;
   return [

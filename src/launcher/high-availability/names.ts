@@ -3,7 +3,7 @@ export const haNames = {
   /** Owns all others, and holds the controller's facts about its surroundings. */
   anchor: 'svc-controller',
   controller: 'svc-controller',
-  /** Also of its Role and RoleBinding. */
+  /** Also the name of its Role and RoleBinding. */
   controllerAccount: 'svc-controller',
   volume: 'svc-controller',
   lease: 'svc-controller',
@@ -12,12 +12,12 @@ export const haNames = {
   token: 'svc-control-token',
   balancer: 'svc-balancer',
   balancerAccount: 'svc-balancer',
-  /** Also of its account, Role and RoleBinding. */
+  /** Also the name of its account, Role and RoleBinding. */
   checker: 'svc-health-checker',
   endpoints: 'svc-endpoints',
 } as const;
 
-/** Of permissions for the whole Kubernetes cluster, which may have several controllers; hence the key. */
+/** Its permissions apply to the whole Kubernetes cluster, which may have several controllers: hence the key. */
 export function clusterRoleName(key: string): string {
   return `svc-controller-${key}`;
 }
@@ -30,7 +30,6 @@ export const roleLabel = 'svc-role';
 
 /** Paths and ids in the containers of the image that the Dockerfile builds. */
 export const inContainer = {
-  /** Of the image's user. */
   uid: 10_001,
   program: '/opt/svc',
   /** Mount point of the volume. The home is below it, because the group can access the mount point itself. */

@@ -11,7 +11,7 @@ export function podSelector(role: PodRole): Readonly<Record<string, string>> {
   return { [roleLabel]: role === 'checker' ? 'health-checker' : role };
 }
 
-/** With the namespace, and the user's labels and annotations. */
+/** Metadata of an object: its namespace, and the user's labels and annotations. */
 export function metadataOf(design: HighAvailabilityDesign, name: string): KubeDraft['metadata'] {
   return {
     name,
@@ -42,7 +42,7 @@ const podSecurity = {
   seccompProfile: { type: 'RuntimeDefault' },
 } as const;
 
-/** For every container. */
+/** Required for every container. */
 export const containerSecurity = {
   allowPrivilegeEscalation: false,
   readOnlyRootFilesystem: true,

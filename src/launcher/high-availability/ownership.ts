@@ -17,12 +17,12 @@ export function objectsOf(design: HighAvailabilityDesign, secrets: HighAvailabil
   return [...manifests(design, secrets, undefined), { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata }];
 }
 
-/** By the label with the controller's key. A Lease has an annotation instead, which every holder writes. */
+/** Whether an object has the label with that key. A Lease has an annotation instead, which every holder writes. */
 export function isMarked({ metadata: { labels, annotations } }: KubeObject, key: string): boolean {
   return labels?.[ownedLabel] === key || annotations?.[durationAnnotation] !== undefined;
 }
 
-/** Undefined also for an object of the whole Kubernetes cluster that this user may not read. */
+/** Undefined when it is missing, or belongs to the whole Kubernetes cluster and this user may not read it. */
 export async function readObject(object: NamedObject, api: KubeApi, signal: AbortSignal): Promise<KubeObject | undefined> {
   try {
     return await api.get(pathOf(object), { signal });

@@ -13,7 +13,6 @@ import { gatherSecrets } from './secrets-of.ts';
 import { chooseSite, kubectlAt, type KubernetesSite } from './site.ts';
 
 interface ManifestOptions {
-  /** Replaces the configured context. */
   readonly context: string | undefined;
   readonly withSecrets: boolean;
 }
@@ -24,8 +23,8 @@ interface PrintedManifests {
 }
 
 /**
- * For users who keep the objects in a repository and apply them: constant, and with secrets only on request. Depends on
- * the Kubernetes cluster's API versions; if it does not answer, current ones are assumed.
+ * For users who keep the objects in a repository and apply them. The result is constant, and has secrets only on
+ * request. It depends on the Kubernetes cluster's API versions; if it does not answer, current ones are assumed.
  */
 export async function printedManifests(options: ManifestOptions, deps: HighAvailabilityDeps): Promise<PrintedManifests> {
   const { signal, paths, providers } = deps;

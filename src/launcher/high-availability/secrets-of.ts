@@ -28,7 +28,7 @@ interface SecretSources {
   readonly signal: AbortSignal;
 }
 
-/** The least credentials for each provider that this machine can use, except the controller's Kubernetes cluster. */
+/** The least credentials for each usable provider. In its own Kubernetes cluster the controller has an account. */
 export async function gatherSecrets(key: string, site: KubernetesSite, sources: SecretSources): Promise<GivenSecrets> {
   const { config, paths, token, signal } = sources;
   const files: PortableFile[] = [];

@@ -20,7 +20,6 @@ export function anchorObject(design: HighAvailabilityDesign): KubeDraft {
   };
 }
 
-/** In the controller's format. */
 function hostOf({ key, context, namespace, publicHost, hourlyUsd }: HighAvailabilityDesign): RemoteControllerInfo {
   return {
     key,
@@ -48,7 +47,7 @@ export function secretObjects(design: HighAvailabilityDesign, secrets: HighAvail
   ];
 }
 
-/** In its Secret. */
+/** Key of the token in its Secret. */
 export const tokenKey = 'token';
 
 /** `list`: per file a line with its key and its path below the home. */

@@ -25,7 +25,6 @@ export interface KubernetesDeps {
   readonly api: KubeApi;
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** For the user. */
   readonly onStep: (text: string) => void;
 }
 
@@ -55,7 +54,7 @@ export async function needKubernetes(
   );
 }
 
-/** By the configuration. Throws SVC_NEEDS_KUBERNETES when it leads to no existing context. */
+/** Follows the configuration. Throws SVC_NEEDS_KUBERNETES when it leads to no existing context. */
 export function chooseSite(config: Config, requestedContext: string | undefined, contexts: KubeContexts = kubeContexts()): KubernetesSite {
   const context = requestedContext ?? contextOf(config, contexts);
   const { namespace } = kubernetesContextConfig(config.kubernetes, context);

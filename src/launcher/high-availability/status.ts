@@ -14,7 +14,6 @@ export interface PodLine {
   readonly name: string;
   readonly node: string | null;
   readonly ready: boolean;
-  /** Why it does not work, with Kubernetes' message. */
   readonly trouble: string | null;
 }
 

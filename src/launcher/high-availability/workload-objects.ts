@@ -6,7 +6,6 @@ import { haNames, inContainer } from './names.ts';
 import { containerSecurity, labelsOf, metadataOf, podBasics, podSelector, type PodRole } from './object-parts.ts';
 import { putFilesScript } from './settings-objects.ts';
 
-/** For probes of the controller. */
 const healthPort = 30_100;
 
 const defaultControllerRequests = { cpu: '250m', memory: '1Gi' } as const;
@@ -72,7 +71,6 @@ function controllerDeployment(design: HighAvailabilityDesign, digest: string | u
   });
 }
 
-/** Copies the controller's settings files into its home. */
 function settingsContainer(design: HighAvailabilityDesign): Readonly<Record<string, unknown>> {
   return {
     name: 'settings',
@@ -189,9 +187,8 @@ function checkerDeployment(design: HighAvailabilityDesign): KubeDraft {
 interface DeploymentParts {
   readonly replicas: number;
   readonly strategy: Readonly<Record<string, unknown>>;
-  /** Of the pods. */
   readonly annotations: Readonly<Record<string, string>>;
-  /** Of the pods, besides those that all pods have. */
+  /** Labels of the pods, besides those that all pods have. */
   readonly labels?: Readonly<Record<string, string>>;
   readonly pod: Readonly<Record<string, unknown>>;
 }
@@ -231,7 +228,6 @@ function disruptionBudget(design: HighAvailabilityDesign, role: PodRole): KubeDr
   };
 }
 
-/** A program's entry in the image, which contains bundled programs. */
 function programIn(entry: ProgramEntry): string {
   return `${inContainer.program}/${entryPath(entry, true)}`;
 }

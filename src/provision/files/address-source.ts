@@ -7,7 +7,6 @@ import type { AssemblyStep, Download, FetchPlan } from './fetch.ts';
 import { sha256Of } from './packs.ts';
 import { type Manifest, isBlob, objectKeys } from './manifest.ts';
 
-/** For files from sources without modes. */
 const plainMode = 0o644;
 
 /** For the first request about a user's bucket, which names the bucket's own region. */
@@ -114,7 +113,7 @@ export function planFetch(store: ObjectStore, manifest: Manifest): FetchPlan {
   };
 }
 
-/** Signed; for a store that is a local folder, the object's path. */
+/** For a store that is a local folder, the object's path. */
 async function addressOf(store: ObjectStore, key: string): Promise<string> {
   const address = await store.presignGet(key, signedSeconds);
   return address.startsWith('file:') ? fileURLToPath(address) : address;

@@ -29,7 +29,6 @@ export interface DeploymentOwner {
 /** Objects expire after so many days if svc does not remove them. Services that run longer publish them again. */
 const expireDays = 30;
 
-/** Interval of progress reports, ms. */
 const progressEveryMs = 2_000;
 
 /** A published tree is checked again after this time, ms, far below the expiry. */
@@ -57,7 +56,7 @@ export class Deployment {
     };
   }
 
-  /** Recorded buckets: they exist, or may exist. */
+  /** They exist, or may exist. */
   get buckets(): readonly string[] {
     return readBuckets(this.#owner.record).map(({ bucket }) => bucket);
   }
@@ -145,12 +144,11 @@ export class Deployment {
   }
 }
 
-/** Identifies the account. */
 function accountOf(location: BucketLocation): string {
   return location.kind === 's3' ? `s3 ${location.endpoint ?? ''} ${location.profile ?? ''}` : `directory ${location.path}`;
 }
 
-/** A bucket that exists, or was about to be created. */
+/** It exists, or was about to be created. */
 interface RecordedBucket {
   readonly bucket: string;
   readonly place: BucketLocation;

@@ -33,9 +33,7 @@ export interface FetchPlan {
 }
 
 interface FetchTarget {
-  /** Absolute. */
   readonly path: string;
-  /** Whether other files at the target stay. */
   readonly merge: boolean;
   /** Absolute folder for partial downloads: one per target, on a disk with room for the whole tree. */
   readonly workDir: string;
@@ -44,7 +42,6 @@ interface FetchTarget {
 /** Attempts, each with fresh addresses; downloaded objects are kept. */
 const rounds = 3;
 
-/** Exit codes of the script. */
 const codes: Readonly<Record<number, ErrorCode>> = { 3: 'SVC_HOST_UNFIT', 4: 'SVC_NO_SPACE', 5: 'SVC_BUCKET', 7: 'SVC_BUCKET' };
 const downloadFailed = 5;
 
@@ -86,7 +83,6 @@ function stepLine(step: AssemblyStep): string {
   return `${shellCommand(['blob', step.name, step.mode.toString(8), timeStamp(step.mtime), ...path])}\n`;
 }
 
-/** As for `touch -t`, in UTC. */
 function timeStamp(seconds: number | undefined): string {
   if (seconds === undefined) return '-';
   const digits = new Date(seconds * 1_000).toISOString().replaceAll(/\D/g, '');

@@ -18,9 +18,7 @@ const gitTimeoutMs = 30_000;
 /** Rules of one folder. For a folder above the tree, `above` is the path from there to the tree. */
 interface Level {
   readonly file: IgnoreFile;
-  /** Prefix to add to a path of the tree. */
   readonly above: string;
-  /** Characters to remove from its start. */
   readonly below: number;
 }
 

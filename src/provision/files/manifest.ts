@@ -34,7 +34,7 @@ export interface PublishedPack extends PublishedObject {
   readonly surplus: readonly string[];
 }
 
-/** Of pack indexes. */
+/** Key prefix of pack indexes. */
 export const indexPrefix = 'indexes/';
 
 /** Object keys in the bucket. */
@@ -86,7 +86,6 @@ function isPathList(value: unknown): boolean {
   return Array.isArray(value) && value.every((path) => isPath(path) && path !== '');
 }
 
-/** Whether a path stays inside the tree. */
 function isPath(value: unknown): boolean {
   return (
     typeof value === 'string' &&

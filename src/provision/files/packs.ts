@@ -11,7 +11,6 @@ export interface PackIndex extends PublishedObject {
   readonly members: readonly PackMember[];
 }
 
-/** The properties by which a member equals a file of a tree. */
 interface PackMember {
   readonly path: string;
   readonly mode: number;
@@ -48,7 +47,7 @@ export class PackBuilder {
     return this.#size >= packSize ? this.close() : undefined;
   }
 
-  /** The remaining files; undefined when there are none. */
+  /** Returns the remaining files as a pack; undefined when there are none. */
   close(): NewPack | undefined {
     if (this.#members.length === 0) return undefined;
     const content = Buffer.concat([...this.#blocks, tarEnd]);
@@ -60,7 +59,7 @@ export class PackBuilder {
   }
 }
 
-/** Hex. */
+/** SHA-256, hex. */
 export function sha256Of(content: Buffer | string): string {
   return createHash('sha256').update(content).digest('hex');
 }
@@ -98,7 +97,6 @@ export function usePacks(
   return { packs, covered };
 }
 
-/** Topmost paths that only surplus members have. */
 function surplusOf(extra: readonly PackMember[], useful: readonly PackMember[], kinds: ReadonlyMap<string, string>): readonly string[] {
   const needed = new Set(useful.flatMap(({ path }) => [path, ...foldersOf(path)]));
   const surplus = new Set<string>();

@@ -169,7 +169,6 @@ async function knownPacks(store: ObjectStore, existing: ReadonlySet<string>, cal
   return packs;
 }
 
-/** Undefined when the object is not JSON. */
 async function readJson(store: ObjectStore, key: string, call: Call): Promise<unknown> {
   return parseJson(await text(await store.get(key, call)));
 }

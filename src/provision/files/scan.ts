@@ -4,7 +4,7 @@ import { join, posix } from 'node:path';
 import { lstatIfThere } from '../../shared/system/files.ts';
 import { quote } from '../../shared/text.ts';
 
-/** `path`: relative, with `/`; empty for the tree itself. `mode`: twelve bits. `mtime`: s since the epoch, at least 0. */
+/** `path`: relative, with `/`; empty: the tree itself. `mode`: twelve bits. `mtime`: s since the epoch, at least 0. */
 export type TreeEntry =
   | { readonly kind: 'folder'; readonly path: string; readonly mode: number; readonly mtime: number }
   | { readonly kind: 'file'; readonly path: string; readonly mode: number; readonly mtime: number; readonly size: number }
@@ -50,7 +50,7 @@ export async function scanTree(root: string, signal?: AbortSignal): Promise<Scan
   return { entries, skipped };
 }
 
-/** An entry that is neither file, folder nor link, with an article. */
+/** Names the kind of an entry that is neither file, folder nor link, with an article. */
 export function kindOf(stats: Stats): string {
   if (stats.isSocket()) return 'a socket';
   if (stats.isFIFO()) return 'a pipe';

@@ -13,7 +13,7 @@ const types = { file: '0', link: '2', folder: '5', longTarget: 'K', longName: 'L
 /** Two blocks of zeros. */
 export const tarEnd = Buffer.alloc(2 * blockSize);
 
-/** In GNU's format, without an owner: the unpacking user owns the files. */
+/** Encodes a member in GNU's format, without an owner: the unpacking user owns the files. */
 export function tarMember(member: TarMember): Buffer {
   const { path, kind } = member;
   const name = Buffer.from(kind === 'folder' ? `./${path}${path === '' ? '' : '/'}` : path);

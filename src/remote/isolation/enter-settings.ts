@@ -4,26 +4,25 @@ import type { IsolationKind, OutboundKind } from './kinds.ts';
 /** The machine's address inside its network; the internet never routes this block (RFC 6598). */
 const insideAddress = '100.64.0.1';
 
-/** Of the proxy for programs inside, above the usual ephemeral ports. */
+/** Port of the proxy for programs inside, above the usual ephemeral ports. */
 const proxyPort = 61_080;
 
 /** slirp4netns answers DNS there (slirp4netns(1)); enter.sh configures pasta to do so. */
 const nameServer = '10.0.2.3';
 
-/** For entering one machine's isolation. Paths are absolute on the computer that runs the machine. */
+/** Settings to enter one machine's isolation. Paths are absolute on the computer that runs the machine. */
 export interface EnterSettings {
   readonly isolation: IsolationKind;
   readonly outbound: OutboundKind;
   /** Node binary for the inbound forwarder and the outbound proxy. */
   readonly node: string;
-  /** For inbound connections and for the proxy. */
+  /** Sockets for inbound connections and for the proxy. */
   readonly socket: string;
   readonly proxySocket: string;
-  /** The proxy's script. */
   readonly egress: string;
   /** Folders below /tmp that stay visible in the machine's /tmp. */
   readonly keep: readonly string[];
-  /** Hidden from the program: `SVC_HOME` and its sockets' folder. Of the machine's own folder it sees `base`. */
+  /** Hidden from the program: `SVC_HOME` and its sockets' folder. Of the machine's own folder only `base` stays visible. */
   readonly hide: readonly string[];
 }
 

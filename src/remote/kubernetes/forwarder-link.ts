@@ -113,7 +113,6 @@ export class ForwarderLink {
     }
   }
 
-  /** Undefined when no forwarder answers. */
   #ask(line: string): Promise<string | undefined> {
     return new Promise((resolve) => {
       let said = '';

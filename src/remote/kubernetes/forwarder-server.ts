@@ -24,7 +24,6 @@ const checkedAtOnce = 10;
 interface OpenTunnel {
   readonly tunnel: Tunnel;
   readonly server: Server;
-  /** The socket file's. */
   readonly inode: number | undefined;
 }
 
@@ -43,7 +42,6 @@ export class ForwardedTunnels {
   /** Serialises syncs. Two at once would listen on one socket, and one of the two listeners could never be closed. */
   readonly #turns = new Semaphore(1);
   #usedAt: number;
-  /** Index into `#open`. */
   #nextChecked = 0;
   #isChecking = false;
 
@@ -128,7 +126,6 @@ export class ForwardedTunnels {
     }
   }
 
-  /** Ends all connections and removes the sockets. */
   async close(): Promise<void> {
     // Wait for the syncs in progress.
     await this.#turns.run(() => Promise.resolve());
@@ -256,7 +253,7 @@ function joinStreams(client: Socket, stream: Duplex, clock: Clock): void {
     cancelQuiet?.();
     stream.destroy();
   });
-  // Also when no program listens on the port. Bytes in transit to the client still arrive.
+  // Also emitted when no program listens on the port. Bytes in transit to the client still arrive.
   stream.on('error', () => undefined);
   stream.once('close', () => {
     client.resume();

@@ -23,13 +23,12 @@ import { ForwardedTunnels, inodeOf } from './forwarder-server.ts';
 /** It ends after this time without connections and requests, ms. The next client starts it again. */
 const idleMs = 3_600_000;
 
-/** The same limit without tunnels. */
+/** The same limit without tunnels, ms. */
 const unusedMs = 10_000;
 
 /** Interval of checks for removed pods, ms. Each checks a few pods: at most two requests a second. */
 const goneMs = 5_000;
 
-/** Interval of checks whether it is still needed, ms. */
 const checkIntervalMs = 1_000;
 
 const [, , context = ''] = process.argv;

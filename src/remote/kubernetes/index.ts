@@ -35,15 +35,11 @@ function literally(text: string): string {
 const maxTableBytes = 33_554_432;
 
 interface KubernetesRemoteSettings {
-  /** Called on demand. */
   readonly api: () => Promise<KubeApi>;
-  /** In the kubeconfig. */
   readonly context: string;
   readonly pod: PodRef;
-  /** Default: podBaseDir. */
   readonly baseDir?: string;
   readonly environment: Readonly<Record<string, string>>;
-  /** The configured route of requests. */
   readonly reach: KubernetesReach;
   readonly paths: HomePaths;
   readonly clock: Clock;

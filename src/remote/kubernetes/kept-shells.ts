@@ -138,7 +138,6 @@ export class KeptShell {
     return this.#isOver;
   }
 
-  /** The shell must be neither busy nor over. */
   run(request: TextRequest): Promise<SessionEnd> {
     const token = `svc-${randomHex(24)}`;
     const script = sessionScript({ ...request, input: { kind: 'text', text: request.text } }, token);
@@ -154,7 +153,6 @@ export class KeptShell {
     return promise;
   }
 
-  /** A running script is lost. */
   close(): void {
     this.#over('lost');
   }

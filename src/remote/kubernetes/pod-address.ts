@@ -119,7 +119,6 @@ const dialTimeoutMs = 1_500;
 const maxTableReads = 3;
 const pauseMs = 100;
 
-/** Limit for the program to end the connection as well, ms. */
 const closeTimeoutMs = 1_000;
 
 interface ProofDeps {

@@ -34,7 +34,6 @@ interface PodMachineSettings {
   readonly api: () => Promise<KubeApi>;
   readonly context: string;
   readonly pod: PodRef;
-  /** Local folder for inputs of unknown length. */
   readonly spoolDir: string;
   readonly clock: Clock;
 }
@@ -148,7 +147,6 @@ function openingsOf(context: string): Semaphore {
 
 interface KnownInput {
   readonly input: Buffer | SizedInput | 'detached';
-  /** Releases the input's file. */
   readonly close: () => Promise<void>;
 }
 

@@ -12,7 +12,6 @@ interface ServiceObject extends KubeObject {
   readonly status?: { readonly loadBalancer?: { readonly ingress?: readonly { readonly ip?: string; readonly hostname?: string }[] } };
 }
 
-/** Poll interval for a load balancer's address, ms. */
 const pollMs = 2_000;
 
 /** The Service that exposes a port of a pod. It has the pod's name in its own, so that each leads to the other. */

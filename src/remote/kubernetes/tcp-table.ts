@@ -1,7 +1,7 @@
 import { isIPv4 } from 'node:net';
 import { ipv6Bytes } from './routes.ts';
 
-/** Of /proc/net/tcp or tcp6: addresses as bytes, an IPv4 address as the last four after `::ffff:`. */
+/** A line of /proc/net/tcp or tcp6. Addresses are bytes; an IPv4 address is the last four after `::ffff:`. */
 interface TcpLine {
   readonly local: Endpoint;
   readonly remote: Endpoint;

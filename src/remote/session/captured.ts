@@ -1,13 +1,11 @@
 import type { ExecResult } from '../remote.ts';
 import type { SessionMachine, SessionRequest } from './session-machine.ts';
 
-/** Of each output. */
 const maxOutputBytes = 1_048_576;
 
-/** As of timeout(1). */
+/** The exit code of timeout(1). */
 const timedOutExitCode = 124;
 
-/** A command whose outputs are returned as a whole. */
 interface CapturedRequest {
   readonly argv: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
@@ -21,7 +19,7 @@ interface CapturedRequest {
   readonly lane?: 'command' | 'copy';
 }
 
-/** `bytes`: the first output. */
+/** `bytes`: standard output. */
 interface CapturedResult extends ExecResult {
   readonly bytes: Buffer;
 }

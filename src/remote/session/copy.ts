@@ -26,7 +26,7 @@ function preparation(isFolder: boolean, isShared: boolean): string {
   return isFolder ? prepareFolder : prepareFile;
 }
 
-/** After making room, uses `byOther` where that works (it returns whether it did), else tar. */
+/** Makes room, then uses `byOther` where that works (it returns whether it did), else tar. */
 export async function copyToMachine(
   machine: SessionMachine,
   localDir: string,

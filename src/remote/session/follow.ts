@@ -6,10 +6,8 @@ import type { SessionMachine } from './session-machine.ts';
 const script = `while [ ! -e "$1" ] || [ "$(wc -c < "$1")" -lt "$2" ]; do sleep 0.1 2> /dev/null || sleep 1; done
 exec tail -c "+$(($2 + 1))" -f -- "$1" 2> /dev/null`;
 
-/** Delay between attempts to reach a machine that does not answer, ms. */
 const pauseMs = 1_000;
 
-/** Poll interval for a slow reader, ms. */
 const readerPauseMs = 20;
 
 /** Fetching stops with more bytes for the reader. */

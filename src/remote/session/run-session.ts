@@ -13,7 +13,6 @@ export interface SessionCarrier {
   readonly stderr: NodeJS.ReadableStream;
   /** Settles after the last output, with a message about the end. Rejects when the carrier could not be started. */
   readonly closed: Promise<string>;
-  /** `closed` settles soon after. */
   kill(): void;
 }
 
@@ -99,7 +98,6 @@ class Conversation {
     else if (ends === 1) this.#cancelLast ??= this.#clock.after(lastOutputMs, () => this.#cut('ended'));
   }
 
-  /** Returns the stream that is still being sent. */
   #feed(): Readable | undefined {
     const { input, script } = this.#request;
     const { stdin } = this.#carrier;

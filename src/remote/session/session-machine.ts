@@ -4,7 +4,6 @@ import type { SessionCommand } from './session-script.ts';
 
 /** A machine that runs commands in sessions. This folder implements files, copies and watches with them. */
 export interface SessionMachine {
-  /** For messages. */
   readonly name: string;
   /** Where a user finds the machine; for hints. */
   readonly host: string;
@@ -22,7 +21,6 @@ export interface SessionRequest extends Omit<SessionCommand, 'input'> {
   readonly onStderr: (bytes: Buffer) => void;
   /** Called before the first byte, and again before each repetition. */
   readonly onStart?: () => void;
-  /** The command is ended after this time. */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }

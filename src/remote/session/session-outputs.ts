@@ -91,7 +91,6 @@ export class MarkedOutput {
   }
 }
 
-/** How many of the last bytes equal the first bytes of `mark`. */
 function prefixLength(bytes: Buffer, mark: Buffer): number {
   for (let length = Math.min(bytes.length, mark.length - 1); length > 0; length -= 1) {
     if (bytes.subarray(bytes.length - length).equals(mark.subarray(0, length))) return length;

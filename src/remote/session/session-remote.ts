@@ -74,9 +74,9 @@ const maxFileBytes = 268_435_456;
 const notThere = 44;
 
 /**
- * Tests for existence, because shells' messages differ. Opening a missing file tells it from a file in a folder without
- * search permission. A file may appear at any moment. A file that vanishes during the read (below /proc: its process
- * ended) counts as missing.
+ * Tests for existence, because shells' messages differ. Opening a missing file distinguishes it from a file in a folder
+ * without search permission. A file may appear at any moment. A file that vanishes during the read (below /proc: its
+ * process ended) counts as missing.
  */
 const readScript = `[ -e "$1" ] || true < "$1" || exit ${notThere}
 cat < "$1" && exit 0
@@ -98,7 +98,6 @@ export async function readRemoteFile(machine: SessionMachine, path: string): Pro
   throw workError(machine, `The file ${path} could not be read`, result.stderr);
 }
 
-/** Missing, not hidden by a folder without search permission. */
 function isAbsent({ exitCode, stderr }: ExecResult): boolean {
   return exitCode === notThere && !stderr.includes('ermission denied');
 }
@@ -123,7 +122,6 @@ while sleep 0.2 2> /dev/null || sleep 1; do
   [ "$now" = "$seen" ] || { seen=$now; echo; }
 done`;
 
-/** Delay between attempts to reach a machine that does not answer, ms. */
 const pauseMs = 1_000;
 
 /** Notices nothing during a broken connection; calls `onChange` after it, since something may have changed. */

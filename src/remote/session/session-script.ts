@@ -50,8 +50,8 @@ export const startMark = (token: string): string => `${token}+\n`;
 export const endMark = (token: string): string => `${token}=`;
 
 /**
- * For `bootCommand`: the number of lines, then the lines. `token` must be unknown to the command. The marks tell the
- * command's end from the connection's, and its exit code from ssh's.
+ * For `bootCommand`: the number of lines, then the lines. `token` must be unknown to the command. The marks distinguish
+ * the command's end from the connection's, and its exit code from ssh's.
  */
 export function sessionScript(command: SessionCommand, token: string): string {
   const script = [

@@ -58,7 +58,7 @@ export function parseRemoteTree(listing: Buffer): ReadonlyMap<string, TreeEntry 
   return tree;
 }
 
-/** What to remove first, and what to send, to make the trees equal. All folders are sent: only modes. Pure. */
+/** What to remove first and what to send, to make the trees equal. Folders are always sent, for their modes. Pure. */
 export function planCopy(
   local: Tree,
   remote: ReadonlyMap<string, TreeEntry | undefined>,
@@ -93,7 +93,6 @@ function kindOf(stats: Stats): TreeEntry['kind'] | undefined {
   return stats.isSymbolicLink() ? 'l' : undefined;
 }
 
-/** Enough for a listing of a million files. */
 const maxListingBytes = 268_435_456;
 
 /** Makes read-only folders writable; they get their modes back at the end. Only GNU find supports the format. */
@@ -151,7 +150,7 @@ export async function copyFolderByTar(
     // A killed tar leaves a short archive that may end between two files.
     tar.once('close', (code) => resolve(code ?? killed));
   });
-  // Awaited only after the remote side has ended; until then a rejection is not unhandled.
+  // Awaited only after the remote side has ended; until then a rejection must not count as unhandled.
   ended.catch(() => undefined);
   let said = '';
   tar.stderr.on('data', (chunk: Buffer) => (said += chunk.toString('utf8')));

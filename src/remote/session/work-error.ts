@@ -1,13 +1,12 @@
 import { SvcError } from '../../shared/errors.ts';
 import type { SessionMachine } from './session-machine.ts';
 
-/** Characters of a tool's output in a message. */
 const longestReason = 300;
 
 /** For tools whose output svc parses. LANGUAGE affects only messages; `LC_ALL` would also change how names are read. */
 export const plainWords = { LANGUAGE: 'en' } as const;
 
-/** For failed work on files, by the tools' output in `plainWords`. `what` is a clause without its end. */
+/** The error for failed work on files, by the tools' output in `plainWords`. `what` is a clause without its end. */
 export function workError(machine: Pick<SessionMachine, 'name' | 'host'>, what: string, said: string): SvcError {
   const lines = said.split('\n').filter((line) => line.trim() !== '');
   const reason = lines.at(0)?.trim().slice(0, longestReason) ?? 'its tools did not say why';
@@ -18,7 +17,7 @@ export function workError(machine: Pick<SessionMachine, 'name' | 'host'>, what: 
   });
 }
 
-/** By the messages of glibc and musl. */
+/** Whether a tool found no space left, by the messages of glibc and musl. */
 export function isAboutSpace(said: string): boolean {
   return /no space left on device|quota exceeded/i.test(said);
 }

@@ -15,13 +15,13 @@ export interface EffectiveConfig {
 
 const timeoutMs = 5_000;
 
-/** By `ssh -G`, which opens no connection. Undefined when ssh cannot parse its configuration. */
+/** Runs `ssh -G`, which opens no connection. Undefined when ssh cannot parse its configuration. */
 export async function effectiveConfig(host: string, clock: Clock): Promise<EffectiveConfig | undefined> {
   const { said, exitCode } = await runSsh(['-G', '--', host], { userConfig: true, timeoutMs, clock });
   return exitCode === 0 ? parseEffectiveConfig(said, host) : undefined;
 }
 
-/** The output of `ssh -G` has one setting per line, with its name in lower case. */
+/** Parses the output of `ssh -G`: one setting per line, with its name in lower case. */
 export function parseEffectiveConfig(said: string, host: string): EffectiveConfig {
   const valuesOf = (name: string): readonly string[] =>
     said.split('\n').flatMap((line) => (line.startsWith(`${name} `) ? [line.slice(name.length + 1).trim()] : []));

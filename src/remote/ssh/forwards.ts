@@ -15,7 +15,6 @@ interface SshRoute {
   readonly addedTo: string;
 }
 
-/** Connections in a row that may end while forwards are added. */
 const addAttempts = 3;
 
 interface ForwardsMachine extends Pick<SshMachine, 'files' | 'target'> {
@@ -58,13 +57,12 @@ export class SshForwards implements TunnelCarrier<SshRoute> {
     return this.records.read(this.name) !== undefined;
   }
 
-  /** Two file system checks. */
   async areUp(): Promise<boolean> {
     const machine = await this.#machine();
     return this.#areOn(machine.master('f').incarnation());
   }
 
-  /** Adds the forwards. Opens a connection again that ends meanwhile (a reboot); throws the error of that attempt. */
+  /** Adds the forwards. If the connection ends meanwhile (a reboot), opens it again or throws that attempt's error. */
   async carry(signal?: AbortSignal): Promise<void> {
     for (let left = addAttempts - 1; this.hasTunnels(); left -= 1) {
       const machine = await this.#machine();
@@ -109,7 +107,6 @@ export class SshForwards implements TunnelCarrier<SshRoute> {
     this.records.write(this.name, { tunnels, route: { addedTo } });
   }
 
-  /** Whether this connection has all forwards. */
   #areOn(incarnation: string | undefined): boolean {
     const record = this.records.read(this.name);
     return incarnation !== undefined && incarnation === record?.route.addedTo && record.tunnels.every(({ socket }) => existsSync(socket));

@@ -36,7 +36,6 @@ export function hostKeyError(files: ConnectionFiles, target: SshTarget, said: st
   });
 }
 
-/** Of the machine's accepted keys, as `ssh-keygen -l` prints them. */
 function knownFingerprints({ knownHosts, alias }: ConnectionFiles): readonly string[] {
   if (!existsSync(knownHosts)) return [];
   return readFileSync(knownHosts, 'utf8')
@@ -45,7 +44,6 @@ function knownFingerprints({ knownHosts, alias }: ConnectionFiles): readonly str
     .map((line) => fingerprintOf(line.split(' ')[2] ?? ''));
 }
 
-/** Of a public key in base64. */
 function fingerprintOf(key: string): string {
   return `SHA256:${createHash('sha256').update(Buffer.from(key, 'base64')).digest('base64').replace(/=+$/, '')}`;
 }

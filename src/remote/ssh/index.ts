@@ -40,7 +40,6 @@ interface SshRemoteSettings {
   readonly clock: Clock;
 }
 
-/** Lifetime of a cached target, ms. */
 const targetMs = 10_000;
 
 /**
@@ -124,7 +123,6 @@ export class SshRemote extends SessionRemote {
     if (this.#target === undefined || now - this.#target.at > targetMs) {
       const target = this.#settings.target();
       this.#target = { at: now, target };
-      // The next call asks for the target again.
       target.catch(() => (this.#target = undefined));
     }
     return this.#target.target;

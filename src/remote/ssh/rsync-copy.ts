@@ -15,10 +15,8 @@ const unusable = [2, 126, 127];
 /** The connection broke or was silent; 255 is ssh's. */
 const brokenConnection = [10, 12, 30, 35, 255];
 
-/** rsync fails after so many seconds without data. */
 const silenceS = 30;
 
-/** Approximate characters kept of rsync's error output. */
 const maxSaid = 65_536;
 
 interface RsyncOptions extends CopyToOptions {

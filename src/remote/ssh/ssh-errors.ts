@@ -4,7 +4,6 @@ import type { ConnectionFiles } from './connection-files.ts';
 import { hostKeyError } from './host-keys.ts';
 import type { SshTarget } from './ssh-target.ts';
 
-/** Characters of ssh's output in a message. */
 const longestReason = 300;
 
 /** The error for a failed connection, by ssh's output. */
@@ -33,7 +32,7 @@ export function missingKeyError(target: SshTarget): SvcError {
   });
 }
 
-/** The connection broke, or was silent for too long. */
+/** The error for a connection that broke, or was silent for too long. */
 export function lostError(target: SshTarget, what: string): SvcError {
   return new SvcError('SVC_SSH', `The connection to ${target.name} ${what}.`, {
     hint: `Check that it is on and reachable: ${tryCommand(target)}`,

@@ -140,7 +140,6 @@ export function sshMachine(target: SshTarget, paths: HomePaths, clock: Clock): S
   return getOrAdd(machines, connectionFiles(paths, target).control('x'), () => new SshMachine(target, paths, clock));
 }
 
-/** An ssh process for one session over the connection at `control`. */
 function openSession(control: string): SessionCarrier {
   const child = spawn('ssh', [...clientOptions(control), '-T', 'machine', bootCommand], { env: sshEnvironment(false), stdio: 'pipe' });
   const closed = new Promise<string>((resolve, reject) => {

@@ -20,7 +20,7 @@ const controlTimeoutMs = 3_000;
 /** Seconds without sessions and forwarded requests after which a connection ends. Its users keep it awake. */
 const persistS = 3_600;
 
-/** For client ssh processes: they must use the existing connection and never open another. */
+/** Options for client ssh processes: they must use the existing connection and never open another. */
 export function clientOptions(control: string): readonly string[] {
   return ['-F', 'none', '-S', control, ...settings('ControlMaster=no', 'ProxyCommand=false', 'BatchMode=yes', 'LogLevel=ERROR')];
 }
@@ -71,13 +71,11 @@ export class SshMaster {
     await this.answers();
   }
 
-  /** Ends the connection and all that uses it. */
   async end(): Promise<void> {
     if (existsSync(this.control) && (await this.ask(['-O', 'exit'])).exitCode === undefined) this.#kill();
     this.#forget();
   }
 
-  /** Runs ssh against the process that holds the connection. */
   ask(options: readonly string[], signal?: AbortSignal): Promise<SshOutcome> {
     const args = [...clientOptions(this.control), ...options, 'machine'];
     return runSsh(args, { userConfig: false, timeoutMs: controlTimeoutMs, clock: this.#clock, signal });

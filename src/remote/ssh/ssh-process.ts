@@ -6,7 +6,6 @@ import { sshEnvironment } from './ssh-target.ts';
 /** How a short run of ssh ended. `exitCode` undefined: it had to be killed. */
 export interface SshOutcome {
   readonly exitCode: number | undefined;
-  /** Both outputs. */
   readonly said: string;
 }
 
@@ -17,7 +16,6 @@ interface SshRun {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Bytes; ssh never prints so much. */
 const maxSaid = 65_536;
 
 /** Runs ssh without a session, to open or control a connection. Rejects when cancelled. */

@@ -13,7 +13,6 @@ export interface SshTarget {
   readonly identityFile?: string;
   /** As for `ssh -J`: `user@host:port`, separated by commas. */
   readonly proxyJump?: string;
-  /** Whether the user's `~/.ssh/config` applies. */
   readonly userConfig: boolean;
   /** `pin-first`: only the first key that the machine shows is accepted. Else its keys, as `ssh-ed25519 AAAA…`. */
   readonly hostKeys: 'pin-first' | readonly string[];
@@ -26,7 +25,7 @@ const connectTimeoutS = 10;
 const aliveIntervalS = 4;
 const aliveCountMax = 3;
 
-/** For every use of ssh: no prompts, and the user's configuration only with `userConfig`. */
+/** Options for every use of ssh: no prompts, and the user's configuration only with `userConfig`. */
 export function baseOptions({ userConfig, identityFile }: SshTarget): readonly string[] {
   return [
     ...(userConfig ? [] : ['-F', 'none']),
@@ -38,7 +37,7 @@ export function baseOptions({ userConfig, identityFile }: SshTarget): readonly s
   ];
 }
 
-/** For the check of the host key; `alias` is the machine's name in `knownHosts`. */
+/** Options for the check of the host key; `alias` is the machine's name in `knownHosts`. */
 export function hostKeyOptions({ hostKeys }: SshTarget, knownHosts: string, alias: string): readonly string[] {
   return [
     ...settings(`UserKnownHostsFile=${quotedPath(knownHosts)}`, `HostKeyAlias=${alias}`),
@@ -46,7 +45,7 @@ export function hostKeyOptions({ hostKeys }: SshTarget, knownHosts: string, alia
   ];
 }
 
-/** The jump hosts, and the host as the last argument. */
+/** Arguments for the jump hosts and, as the last one, the host. */
 export function destination(target: SshTarget, knownHosts: string): readonly string[] {
   return [...jumpOptions(target, knownHosts), ...login(target), '--', target.host];
 }
