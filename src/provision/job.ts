@@ -197,6 +197,7 @@ async function hasProcesses(remote: Remote, record: JobRecord): Promise<boolean>
   return boot?.trim() === record.bootId && (runner || program);
 }
 
+/** The shell tests for an empty string. */
 const yesOrNothing = (isSo: boolean): string => (isSo ? 'yes' : '');
 
 function settingsFile(enter: readonly string[], workdir: string, waits: boolean): string {

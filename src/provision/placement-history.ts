@@ -36,7 +36,7 @@ interface OpenAsk {
 /** A kind that gave a machine within this time counts as available, ms. */
 const givenLatelyMs = 300_000;
 
-/** Memory that a service's launches share: a provider that refused one launch is not asked by the others. */
+/** Memory that a service's launches share: no launch asks a provider that refused another one. */
 export class PlacementHistory {
   #memory: PlacementMemory;
   readonly #save: (memory: PlacementMemory) => void;

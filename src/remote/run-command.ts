@@ -18,6 +18,7 @@ const timedOutExitCode = 124;
 /** Background processes may hold a command's outputs open. After its end, they are read for this long, ms. */
 const lastOutputMs = 100;
 
+/** A shell's exit codes for a command that cannot be run or does not exist. */
 const notRunnable = 126;
 const notFound = 127;
 

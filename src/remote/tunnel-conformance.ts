@@ -17,6 +17,7 @@ export interface TunnelWorld {
   readonly killHolders: () => Promise<void>;
   /** From now on the machine does not answer. */
   readonly stopMachine: () => Promise<void>;
+  /** Matches the error of a machine that does not answer. */
   readonly machineName: RegExp;
 }
 

@@ -63,6 +63,7 @@ export class TunnelRecords<Route extends object> {
     rmSync(join(this.dir, name), { force: true });
   }
 
+  /** Includes invalid records. */
   list(): readonly string[] {
     try {
       return readdirSync(this.dir).filter((name) => /^[0-9a-f]{10}$/.test(name));

@@ -28,6 +28,7 @@ export interface NodeObject extends KubeObject {
 interface Anchor {
   readonly uid: string;
   readonly key: string;
+  /** It is being removed; its dependents will follow. */
   readonly isGoing: boolean;
 }
 

@@ -7,6 +7,7 @@ import type { AssemblyStep, Download, FetchPlan } from './fetch.ts';
 import { sha256Of } from './packs.ts';
 import { type Manifest, isBlob, objectKeys } from './manifest.ts';
 
+/** For files from sources without modes. */
 const plainMode = 0o644;
 
 /** For the first request about a user's bucket, which names the bucket's own region. */

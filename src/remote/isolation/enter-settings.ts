@@ -22,7 +22,7 @@ export interface EnterSettings {
   readonly egress: string;
   /** Folders below /tmp that stay visible in the machine's /tmp. */
   readonly keep: readonly string[];
-  /** Hidden from the program: `SVC_HOME` and its sockets' folder. Of the machine's own folder only `base` stays visible. */
+  /** Hidden from the program: `SVC_HOME` and its sockets' folder. Of the machine's folder only `base` stays visible. */
   readonly hide: readonly string[];
 }
 

@@ -93,6 +93,7 @@ function kindOf(stats: Stats): TreeEntry['kind'] | undefined {
   return stats.isSymbolicLink() ? 'l' : undefined;
 }
 
+/** Enough for a listing of a million files. */
 const maxListingBytes = 268_435_456;
 
 /** Makes read-only folders writable; they get their modes back at the end. Only GNU find supports the format. */

@@ -15,6 +15,7 @@ export interface ConnectionFiles {
   readonly socketDir: string;
   /** Of this machine alone: its host key, and those of its jump hosts. */
   readonly knownHosts: string;
+  /** The machine's name in `knownHosts`. */
   readonly alias: string;
   control(lane: Lane): string;
 }

@@ -40,6 +40,7 @@ interface SshRemoteSettings {
   readonly clock: Clock;
 }
 
+/** Lifetime of a cached target, ms. */
 const targetMs = 10_000;
 
 /**

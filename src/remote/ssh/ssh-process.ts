@@ -16,6 +16,7 @@ interface SshRun {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** Bytes; ssh never prints so much. */
 const maxSaid = 65_536;
 
 /** Runs ssh without a session, to open or control a connection. Rejects when cancelled. */
