@@ -53,6 +53,7 @@ export interface ObjectStore {
   delete(key: string, options?: BucketCallOptions): Promise<void>;
   /** An address to read the object without credentials for `seconds` (at most 7 days); secret until then. */
   presignGet(key: string, seconds: number): Promise<string>;
+  /** For users and logs, such as `s3://bucket/key`. */
   uri(key: string): string;
   close(): void;
 }

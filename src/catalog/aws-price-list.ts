@@ -14,6 +14,7 @@ const commercialRegion = /^(?!cn-|us-gov|us-iso)[a-z]{2}-[a-z]+-\d$/;
 
 const columnsNeeded = ['TermType', 'Instance Type', 'vCPU', 'Memory', 'PricePerUnit', 'Operating System', 'Tenancy', 'Region Code'];
 
+/** `date`: the oldest list's, `YYYY-MM-DD`. */
 interface AwsPrices extends ReadPrices {
   readonly date: string;
   readonly regions: readonly string[];

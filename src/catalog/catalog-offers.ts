@@ -10,6 +10,7 @@ export interface CatalogOffer extends MatchableOffer {
   readonly architecture: 'x86_64' | 'arm64';
 }
 
+/** Offers, cheapest first, or why there are none. `rejected` only with `explain`. */
 interface CatalogOfferList {
   readonly offers: readonly CatalogOffer[];
   readonly whyNone: string | undefined;

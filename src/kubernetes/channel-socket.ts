@@ -47,7 +47,7 @@ interface ChannelRequest {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Opens a stream to a pod; returns what `listen` returns, which may get messages earlier. Throws as requests do. */
+/** Opens a stream to a pod and returns its listener, which may get messages even earlier. Throws as requests do. */
 export async function openChannels<T extends ChannelListener>(
   deps: KubeDeps,
   asked: ChannelRequest,

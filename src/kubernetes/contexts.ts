@@ -145,7 +145,7 @@ interface OpenKubeApiOptions {
   readonly source?: KubeconfigSource;
 }
 
-/** Sends nothing before the first call. Throws SVC_CREDENTIALS when the context does not exist. */
+/** Opens the API of a context. Sends nothing before the first call. Throws SVC_CREDENTIALS for an unknown context. */
 export function openKubeApi(context: string, { fence, clock, random, namespace, source }: OpenKubeApiOptions): KubeApi {
   const from = source ?? defaultKubeconfigSource();
   const read = (): KubeCluster => kubeContexts(from).cluster(context);

@@ -2,7 +2,8 @@ import type { Duplex } from 'node:stream';
 import { isObject } from '../shared/json.ts';
 
 /**
- * The API of one Kubernetes cluster, with the rights of one user. Besides what a method documents, each may throw:
+ * The API of one Kubernetes cluster, with the rights of one user. Paths are Kubernetes' own, such as
+ * `/api/v1/namespaces/default/pods/web`. Besides what a method documents, each may throw:
  * - SVC_KUBERNETES (transient): the API server does not answer, or answers with an error of its own.
  * - SVC_CREDENTIALS: it does not know the user, or the login has expired.
  * - SVC_DENIED: the user may not do this; the message names verb, resource and namespace.

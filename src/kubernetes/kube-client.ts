@@ -34,7 +34,7 @@ import { selectionQuery, withQuery } from './paths.ts';
 import { openPortForward } from './port-forward-stream.ts';
 import { watchOnce } from './watch-stream.ts';
 
-/** The interface documents the methods. */
+/** `KubeApi` documents the methods. */
 export class KubeClient implements KubeApi {
   readonly context: string;
   readonly namespace: string;

@@ -45,7 +45,7 @@ export interface KubeCluster {
 
 const serviceAccountFolder = '/var/run/secrets/kubernetes.io/serviceaccount';
 
-/** As kubectl: the files of KUBECONFIG or `~/.kube/config`, and the surrounding pod's service account. */
+/** kubectl's sources: the files of KUBECONFIG or `~/.kube/config`, and the surrounding pod's service account. */
 export function defaultKubeconfigSource(): KubeconfigSource {
   const given = envVar('KUBECONFIG');
   const files =
@@ -55,7 +55,7 @@ export function defaultKubeconfigSource(): KubeconfigSource {
   return { files: files.map((file) => resolve(file)), pod: pod === undefined || !isFile(join(pod.folder, 'token')) ? undefined : pod };
 }
 
-/** As kubectl: the first definition of a name counts. */
+/** Merges the files as kubectl does: the first definition of a name counts. */
 export function readKubeconfig(files: readonly string[]): Kubeconfig {
   let currentContext: string | undefined;
   const contexts = new Map<string, KubeconfigPart>();

@@ -53,7 +53,7 @@ export function kubeLogin(files: readonly string[], read: () => KubeCluster, clo
     const stamp = kubeconfigStamp(files);
     if (current?.stamp === stamp) return current;
     const cluster = read();
-    // Loading takes half a second. Only commands that use Kubernetes pay it.
+    // Loading takes half a second. Only commands that use Kubernetes wait for it.
     const { KubeConfig: LazyConfig } = await import('@kubernetes/client-node');
     const library = new LazyConfig();
     library.loadFromString(JSON.stringify(configOf(cluster)));
@@ -123,7 +123,7 @@ interface LoggedIn {
   readonly options: RequestOptions;
 }
 
-/** May have to log the user in. Throws SVC_CREDENTIALS. */
+/** The library may have to log the user in first. Throws SVC_CREDENTIALS. */
 async function loginOptions(library: KubeConfig, cluster: KubeCluster, clock: Clock): Promise<RequestOptions> {
   const options: RequestOptions = {};
   try {
@@ -147,7 +147,7 @@ function newAgent(cluster: KubeCluster, tls: ConnectionOptions): HttpAgent {
 /** Always names a user: without one the library would drop the Kubernetes cluster's certificates. */
 function configOf(cluster: KubeCluster): unknown {
   const said: Record<string, unknown> = { ...cluster.cluster };
-  // The library requires this flag without TLS, which only loopback may omit (kubectl proxy).
+  // Without TLS, which only loopback may omit (kubectl proxy), the library requires this flag.
   if (cluster.server.startsWith('http:')) said['insecure-skip-tls-verify'] = true;
   return {
     apiVersion: 'v1',

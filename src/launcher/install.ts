@@ -175,6 +175,7 @@ function lastLine(text: string): string {
 /** What a bundle copies unchanged from a checkout: files that programs on machines read, or run beside the code. */
 const copied = ['package.json', 'src/node', 'catalog'] as const;
 
+/** In the format of `sha256sum -c`. */
 const checksumFile = 'SHA256SUMS';
 
 /**

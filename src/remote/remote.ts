@@ -4,7 +4,7 @@ import type { ReplicaAddress } from '../shared/replica-address.ts';
 export interface Remote {
   /** Absolute folder on the machine for this replica alone; contains the job files. */
   readonly baseDir: string;
-  /** Prefix of `run`'s command that enters the machine's isolation. Empty where the machine itself is the isolation. */
+  /** Prefix of the command of `run`, not of `setup`, that enters the isolation. Empty: the machine is the isolation. */
   readonly enter: readonly string[];
   /** Variables that processes on this machine need (proxies, visible GPUs, replica port, cookie). */
   readonly environment: Readonly<Record<string, string>>;

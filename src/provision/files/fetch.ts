@@ -83,6 +83,7 @@ function stepLine(step: AssemblyStep): string {
   return `${shellCommand(['blob', step.name, step.mode.toString(8), timeStamp(step.mtime), ...path])}\n`;
 }
 
+/** Format of `touch -t`, in UTC. */
 function timeStamp(seconds: number | undefined): string {
   if (seconds === undefined) return '-';
   const digits = new Date(seconds * 1_000).toISOString().replaceAll(/\D/g, '');

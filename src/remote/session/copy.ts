@@ -26,7 +26,7 @@ function preparation(isFolder: boolean, isShared: boolean): string {
   return isFolder ? prepareFolder : prepareFile;
 }
 
-/** Makes room, then uses `byOther` where that works (it returns whether it did), else tar. */
+/** Makes room, then copies a folder or file: by `byOther` if that works (it returns whether it did), else by tar. */
 export async function copyToMachine(
   machine: SessionMachine,
   localDir: string,

@@ -36,6 +36,7 @@ export function hostKeyError(files: ConnectionFiles, target: SshTarget, said: st
   });
 }
 
+/** Of the accepted keys, in the format of `ssh-keygen -l`. */
 function knownFingerprints({ knownHosts, alias }: ConnectionFiles): readonly string[] {
   if (!existsSync(knownHosts)) return [];
   return readFileSync(knownHosts, 'utf8')
