@@ -26,9 +26,9 @@ export interface ChannelListener {
   onEnd(why: string | undefined): void;
 }
 
-/** Covers the handshake, which the API server forwards to the pod's node. */
+/** Covers the connection and the handshake, which the API server forwards to the pod's node. */
 const handshakeTimeoutMs = 30_000;
-/** Load balancers cut connections that are idle for a minute. */
+/** Well below the minute after which load balancers cut idle connections. */
 const pingMs = 10_000;
 /** A connection without an answer to a ping for this time counts as dead. */
 const silenceMs = 30_000;

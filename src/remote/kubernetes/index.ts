@@ -130,7 +130,7 @@ for file in memory.max memory/memory.limit_in_bytes; do
   [ ! -r "$file" ] || echo "limit $(cat "$file")"
 done`;
 
-/** From here on there is no limit: version 1 reports the largest number. */
+/** Larger values mean no limit: version 1 reports the largest number. */
 const noLimitBytes = 2 ** 60;
 
 async function podMemoryKills(machine: SessionMachine, signal: AbortSignal | undefined): Promise<MemoryKills | undefined> {

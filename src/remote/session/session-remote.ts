@@ -124,7 +124,7 @@ done`;
 
 const pauseMs = 1_000;
 
-/** Notices nothing during a broken connection; calls `onChange` after it, since something may have changed. */
+/** Notices nothing during a broken connection, but calls `onChange` after it: something may have changed. */
 async function watchRemoteFolder(
   machine: () => Promise<SessionMachine>,
   dir: string,

@@ -64,7 +64,7 @@ export function planCopy(
   remote: ReadonlyMap<string, TreeEntry | undefined>,
   { keepExtra, isShared }: { readonly keepExtra: boolean; readonly isShared: boolean },
 ): { readonly send: readonly string[]; readonly remove: readonly string[] } {
-  // A shared root folder stays as it is, and a link there may stand for a folder.
+  // In a shared target the root folder stays as it is, and a link may stand for a folder.
   const isTheirs = (path: string, { kind }: TreeEntry): boolean =>
     isShared && kind === 'd' && (path === '' || remote.get(path)?.kind === 'l');
   const send = [...local].filter(([path, entry]) => !isSame(entry, remote.get(path)) && !isTheirs(path, entry)).map(([path]) => path);
