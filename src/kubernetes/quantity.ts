@@ -67,7 +67,7 @@ export function podRequests(pod: Pod): Amounts {
   return total;
 }
 
-/** Reserved now: during a resize, the larger of both amounts. A resize that its node rejected for good does not count. */
+/** Reserved now: during a resize, the larger of both amounts. A resize that its node rejected for good is ignored. */
 function actualRequests({ status = {} }: Pod): (container: ContainerSpec) => Amounts {
   const isRefused = status.conditions?.some(({ type, reason }) => type === 'PodResizePending' && reason === 'Infeasible') === true;
   const byName = new Map([...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])].map((one) => [one.name, one]));

@@ -58,7 +58,7 @@ const nothingPauseMs = 15_000;
 
 const bootRemedy = 'Correct what that names in the task; an image is its resources.image_id.';
 
-/** Idempotency key of an ask. It stays the same after a crash, so the provider does not create a second machine. */
+/** Idempotency key for a kind of machine. It is the same after a crash, so the provider creates no second machine. */
 export function askKey(key: string, offer: Parameters<typeof kindOf>[0], round = 0): string {
   const base = `${key}-${fingerprint(kindOf(offer)).slice(0, 8)}`;
   return round === 0 ? base : `${base}-${round}`;

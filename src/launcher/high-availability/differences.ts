@@ -20,7 +20,7 @@ export interface MadeInCluster {
   /** As Kubernetes writes quantities. */
   readonly cpu: string | undefined;
   readonly memory: string | undefined;
-  /** Of the pod: an old volume may still exist. */
+  /** Read from the pod: an old volume may still exist. */
   readonly state: 'on a volume' | 'in PostgreSQL' | undefined;
   readonly disk: string | undefined;
   readonly storageClass: string | undefined;

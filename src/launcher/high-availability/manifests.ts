@@ -73,7 +73,7 @@ const leaseRules: readonly AccessRule[] = [
 /**
  * Health checkers remove balancers that do not answer from the Service. RBAC cannot permit changes of labels alone,
  * without images, so balancers, which accept every client, get no such permission. Their Role stays, without rules: an
- * upgrade must remove those that older versions granted.
+ * upgrade must remove the permission that older versions granted.
  */
 const checkerRules: readonly AccessRule[] = [{ apiGroups: [''], resources: ['pods'], verbs: ['list', 'watch', 'patch'] }];
 
