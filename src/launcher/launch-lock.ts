@@ -15,8 +15,8 @@ interface LockDeps {
 }
 
 /**
- * Runs `work` under a lock for all processes of this user. The file names the holder: a dead process's lock is void.
- * Throws SVC_ABORTED when cancelled while waiting.
+ * Runs `work` while no other process of this user runs work under the same file. The file names the holder: a dead
+ * process's lock is void. Throws SVC_ABORTED when cancelled while waiting.
  */
 export async function withLaunchLock<Result>(
   file: string,

@@ -163,7 +163,7 @@ async function removeMachines(record: ControllerRecord, deps: LauncherDeps): Pro
   await releaseWhenFree(provider, record.key, deps);
 }
 
-/** An SSH host keeps running, so the controller's processes and files must be removed from it. */
+/** An SSH host keeps running after its removal, so the controller's processes and files must be removed from it. */
 async function uninstallController(remote: Remote, { socket }: ControllerRecord, signal: AbortSignal): Promise<void> {
   await stopController(remote, signal);
   await forgetAtBoot(remote, signal);

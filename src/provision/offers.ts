@@ -101,7 +101,7 @@ export async function collectOffersNow(
   return { providers, candidates: candidatesOf(answer, alternatives, providers) };
 }
 
-/** The error for a task without offers. Names the accelerators that svc, the providers and the price tables lack. */
+/** The error for a task without offers. Names accelerators that neither svc nor a provider nor a price table knows. */
 export function nothingOffered({ choices }: ResourceAlternatives, reasons: readonly string[], sources: AcceleratorSources): SvcError {
   const requestsGpu = choices.every((one) => one.accelerator !== undefined || one.acceleratorMemory !== undefined);
   const unknown = unknownAccelerators(choices, sources);
