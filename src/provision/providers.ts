@@ -188,7 +188,7 @@ export async function settledStates(
   return states();
 }
 
-/** Calls `ask` with the current states. Only if its answer does not suffice, waits for late providers and asks again. */
+/** Calls `ask` with the current states. If its answer does not suffice, waits for late providers and asks again. */
 export async function askProviders<Answer>(
   states: () => Promise<readonly ProviderState[]>,
   ask: (providers: readonly ProviderState[]) => Answer | Promise<Answer>,
