@@ -8,15 +8,13 @@ import { SvcError } from '../shared/errors.ts';
 import type { ObjectStore } from './object-store.ts';
 import { smallestPart } from './part-plan.ts';
 
-/** One kind of store, prepared for the suite. */
 interface StoreFixture {
-  /** Opens the same bucket each time, as another process would. The bucket does not exist at first. */
+  /** Opens the same bucket each time, as another process would. At first it does not exist. */
   readonly open: () => ObjectStore;
-  /** Downloads a signed address as a machine without credentials does. */
+  /** Downloads a signed address without credentials, as a machine does. */
   readonly fetch: (address: string) => Promise<Buffer>;
 }
 
-/** A property that every store must have. `run` fails by throwing. */
 interface StoreCase {
   readonly name: string;
   readonly run: (fixture: StoreFixture) => Promise<void>;
@@ -32,7 +30,7 @@ async function keysOf(store: ObjectStore, prefix: string): Promise<readonly stri
 
 const bucketFault = (error: unknown): boolean => error instanceof SvcError && error.code === 'SVC_BUCKET';
 
-/** A file with varying bytes, so that parts in the wrong order are detected. */
+/** With varying bytes, so that parts in the wrong order are detected. */
 async function withFile(size: number, use: (path: string) => Promise<void>): Promise<void> {
   const dir = mkdtempSync(join(tmpdir(), 'svc-store-'));
   try {

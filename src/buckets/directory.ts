@@ -14,15 +14,14 @@ import {
   type StoredObject,
 } from './object-store.ts';
 
-/** Folder of a bucket for incomplete writes; listings omit it. */
+/** A bucket's folder for incomplete writes; listings omit it. */
 const unfinished = '.unfinished';
 
-/** A bucket that is a local folder: for machines that share its disk, and for tests. Tags and expiry have no effect. */
+/** A local folder, for machines that share its disk, and for tests. Tags and expiry have no effect. */
 export class DirectoryStore implements ObjectStore {
   readonly bucket: string;
   readonly #root: string;
 
-  /** The bucket's folder is `parent/bucket`. */
   constructor(parent: string, bucket: string) {
     checkKey(bucket);
     this.bucket = bucket;
@@ -63,7 +62,7 @@ export class DirectoryStore implements ObjectStore {
 
   get(key: string, { signal }: BucketCallOptions = {}): Promise<Readable> {
     return this.#guard('read', key, async () => {
-      // The file is opened first, so that a missing object is reported by this call and not by the stream.
+      // Opened first: this call, not the stream, reports a missing object.
       const file = await open(this.#path(key));
       return createReadStream('', { fd: file, ...(signal === undefined ? {} : { signal }) });
     });
@@ -101,7 +100,7 @@ export class DirectoryStore implements ObjectStore {
     });
   }
 
-  /** A `file:` address. Readers of the folder need no signature. */
+  /** A `file:` address: readers of the folder need no signature. */
   presignGet(key: string): Promise<string> {
     return Promise.resolve(pathToFileURL(this.#path(key)).href);
   }

@@ -1,24 +1,19 @@
 /** One part of a multipart upload; numbers count from 1. */
 export interface FilePart {
   readonly number: number;
-  /** First byte. */
   readonly start: number;
-  /** Bytes */
   readonly size: number;
 }
 
 const mebibyte = 1_048_576;
 
-/** Files of at least this size are sent in parts, bytes. It is also the minimum size of every part but the last. */
+/** Files from this size on are sent in parts, bytes. Also the minimum of every part but the last. */
 export const smallestPart = 16 * mebibyte;
 
-/** S3's maximum number of parts per upload. */
+/** S3's limit per upload. */
 const maxParts = 10_000;
 
-/**
- * Divides a file of `size` bytes. The result depends on the size only, so that another process with the same file can
- * resume the upload.
- */
+/** Depends on the size only, so that another process with the same file can resume the upload. */
 export function planParts(size: number): readonly FilePart[] {
   const partSize = Math.max(smallestPart, Math.ceil(size / maxParts / mebibyte) * mebibyte);
   return Array.from({ length: Math.max(1, Math.ceil(size / partSize)) }, (_part, index) => {

@@ -25,17 +25,15 @@ export interface S3Bucket {
   readonly client: S3Client;
   readonly bucket: string;
   readonly region: string;
-  /** Whether it is Amazon's own S3. Other services may lack bucket-level parts of the protocol. */
+  /** Other services than Amazon's may lack bucket-level parts of the protocol. */
   readonly isAmazon: boolean;
 }
 
-/** For Amazon's first region, the location constraint must be absent. */
+/** Amazon's first region must have no location constraint. */
 const namelessRegion = 'us-east-1';
-/** Maximum time until a new bucket is visible, s. */
 const visibleWithinSeconds = 60;
-/** Parts of unfinished uploads are removed after this many days. */
 const unfinishedDays = 1;
-/** Maximum number of objects per delete call, by S3's documentation. */
+/** Objects per delete call, by S3's documentation. */
 const deletedAtOnce = 1_000;
 const emptyAttempts = 3;
 
@@ -80,7 +78,7 @@ export async function createS3Bucket(of: S3Bucket, settings: BucketSettings, abo
   );
 }
 
-/** The bucket's location in S3's form. A region unknown to Amazon is omitted: other services know their own. */
+/** Without a region unknown to Amazon: other services know their own. */
 function placement({ region, isAmazon }: S3Bucket): { readonly CreateBucketConfiguration?: CreateBucketConfiguration } {
   return isConstraint(region, isAmazon) ? { CreateBucketConfiguration: { LocationConstraint: region } } : {};
 }
@@ -100,7 +98,7 @@ export async function deleteS3Bucket(of: S3Bucket, list: () => AsyncIterable<Sto
       return;
     } catch (error) {
       if (isMissing(error)) return;
-      // An object was added in between, or the listing was slightly stale.
+      // An object was added meanwhile, or the listing was slightly stale.
       if (s3Code(error) !== 'BucketNotEmpty' || attempt >= emptyAttempts) throw error;
     }
   }
@@ -142,7 +140,7 @@ async function deleteObjects(
     const [first] = Errors;
     if (first !== undefined) throw Object.assign(new Error(first.Message ?? 'not deleted'), { name: first.Code ?? 'Error' });
   } catch (error) {
-    // For bulk deletes, some services require an older kind of checksum, and some do not support the call at all.
+    // Some services require an older checksum for bulk deletes, and some do not support them.
     if (isAmazon || isMissing(error) || s3Status(error) === 403) throw error;
     for (const Key of keys) await client.send(new DeleteObjectCommand({ Bucket, Key }), callOptions(abortSignal));
   }
@@ -170,7 +168,7 @@ export interface UploadId {
 
 type Options = { readonly abortSignal?: AbortSignal };
 
-/** All unfinished uploads whose keys begin with `prefix`, page by page. The SDK has no paginator for this call. */
+/** Unfinished uploads whose keys begin with `prefix`. The SDK has no paginator for this call. */
 export async function* listUploads(client: S3Client, bucket: string, prefix: string, options: Options): AsyncGenerator<MultipartUpload> {
   let KeyMarker: string | undefined;
   let UploadIdMarker: string | undefined;
@@ -183,10 +181,7 @@ export async function* listUploads(client: S3Client, bucket: string, prefix: str
   }
 }
 
-/**
- * All parts that have arrived. The SDK's paginator for this call never ends, because S3 returns a marker after the last
- * page too.
- */
+/** The parts that have arrived. The SDK's paginator never ends, because S3 returns a marker after the last page too. */
 export async function* listParts(client: S3Client, upload: UploadId, options: Options): AsyncGenerator<Part> {
   let PartNumberMarker: string | undefined;
   for (;;) {

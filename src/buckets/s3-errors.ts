@@ -1,8 +1,7 @@
 import type { ErrorCode } from '../shared/error-codes.ts';
 import { messageOf, SvcError } from '../shared/errors.ts';
 
-// Codes of https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html, and error names of the SDK's credential
-// chain.
+// Codes of https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html, and the SDK's error names.
 const credentialFaults = new Set([
   'CredentialsProviderError',
   'TokenProviderError',
@@ -22,7 +21,7 @@ export function s3Code(error: unknown): string {
   return error instanceof Error ? error.name : '';
 }
 
-/** The HTTP status of S3's response; undefined when there was none. */
+/** The HTTP status; undefined when there was no response. */
 export function s3Status(error: unknown): number | undefined {
   if (!(error instanceof Error) || !('$metadata' in error)) return undefined;
   const metadata = error.$metadata;
@@ -40,7 +39,7 @@ export function isUnsupported(error: unknown): boolean {
   return ['NotImplemented', 'MethodNotAllowed'].includes(s3Code(error)) || [405, 501].includes(s3Status(error) ?? 0);
 }
 
-/** Runs one step and turns a failure into an error for users. `what` is the intended action, after "Cannot". */
+/** Turns a failure into an error for users. `what` is the intended action, after "Cannot". */
 export async function guardS3<Result>(what: string, act: () => Promise<Result>): Promise<Result> {
   try {
     return await act();
@@ -59,7 +58,7 @@ function codeOf(error: unknown): ErrorCode {
   return 'SVC_BUCKET';
 }
 
-/** The code and the text: S3's texts alone can be vague, and responses to HEAD have none. */
+/** Code and text: S3's texts alone can be vague, and responses to HEAD have none. */
 function reasonOf(error: unknown): string {
   const name = s3Code(error);
   const text = messageOf(error);

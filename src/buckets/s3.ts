@@ -31,12 +31,12 @@ import { guardS3, isMissing, s3Code } from './s3-errors.ts';
 import type { BucketLocation } from '../domain/bucket-location.ts';
 import { envVar } from '../shared/env.ts';
 
-/** A bucket of Amazon's S3 or of an S3-compatible service. Sends no request. */
+/** A bucket of Amazon's S3 or a compatible service. Sends no request. */
 export function openS3Store(location: S3Location, bucket: string): ObjectStore {
   return new S3Store({ client: openS3Client(location), bucket, region: location.region, isAmazon: s3Endpoint(location) === undefined });
 }
 
-/** The region of an existing bucket. A signed address is valid only for the right region. */
+/** An existing bucket's region: a signed address is valid only for the right one. */
 export async function findS3Region(location: S3Location, bucket: string, { signal }: BucketCallOptions = {}): Promise<string> {
   const client = openS3Client(location);
   try {
@@ -44,7 +44,7 @@ export async function findS3Region(location: S3Location, bucket: string, { signa
       try {
         return (await client.send(new HeadBucketCommand({ Bucket: bucket }), callOptions(signal))).BucketRegion ?? location.region;
       } catch (error) {
-        // The response to a request in the wrong region names the right one.
+        // The response in a wrong region names the right one.
         const region = regionIn(error);
         if (region !== undefined) return region;
         throw error;
@@ -55,7 +55,7 @@ export async function findS3Region(location: S3Location, bucket: string, { signa
   }
 }
 
-/** Reads the region from the redirect that answers a request in the wrong region. */
+/** From the redirect in a wrong region. */
 function regionIn(error: unknown): string | undefined {
   const response: unknown = error instanceof Error && '$response' in error ? error.$response : undefined;
   if (!isObject(response) || (response['statusCode'] !== 301 && response['statusCode'] !== 307)) return undefined;
@@ -82,7 +82,7 @@ class S3Store implements ObjectStore {
   }
 
   async put(key: string, content: Uint8Array | string, { signal }: BucketCallOptions = {}): Promise<void> {
-    // The body is a buffer, because the SDK needs its length even when it is empty.
+    // A buffer, because the SDK needs the length even of an empty body.
     const command = new PutObjectCommand({ ...this.#at(key), Body: Buffer.from(content) });
     await guardS3(`write ${this.uri(key)}`, () => this.#of.client.send(command, callOptions(signal)));
   }
@@ -99,7 +99,7 @@ class S3Store implements ObjectStore {
       try {
         await sendInParts(this.#of, key, path, size, options);
       } catch (error) {
-        // Another process may have completed the same upload at the same moment.
+        // Another process may have completed the same upload just now.
         if (s3Code(error) !== 'NoSuchUpload' || (await this.head(key, options))?.size !== size) throw error;
       }
     });
@@ -159,7 +159,7 @@ class S3Store implements ObjectStore {
     return { Bucket: this.bucket, Key: key };
   }
 
-  /** Keys are requested in encoded form: XML cannot represent every character of a key. */
+  /** Requests encoded keys: XML cannot represent every character. */
   async *#list(Prefix: string, { signal }: BucketCallOptions): AsyncGenerator<StoredObject> {
     const { client } = this.#of;
     const query = { Bucket: this.bucket, Prefix, EncodingType: 'url' } as const;
@@ -172,24 +172,20 @@ class S3Store implements ObjectStore {
   }
 }
 
-/** The provider's bucket location, for S3. */
 type S3Location = Extract<BucketLocation, { readonly kind: 's3' }>;
 
-/**
- * Attempts per call, including the first. The SDK retries transient errors (throttling, 5xx, broken connections) with
- * growing backoff.
- */
+/** Including the first. The SDK retries transient errors (throttling, 5xx, broken connections) with growing backoff. */
 const maxAttempts = 5;
 const connectionTimeoutMs = 10_000;
 /** Limit without a byte in either direction. */
 const silenceTimeoutMs = 120_000;
 
-/** The address of an S3-compatible service instead of Amazon's; the variables are those of AWS's tools. */
+/** The variables are those of AWS's tools. */
 function s3Endpoint(location: S3Location): string | undefined {
   return location.endpoint ?? envVar('AWS_ENDPOINT_URL_S3') ?? envVar('AWS_ENDPOINT_URL');
 }
 
-/** A client for one region. Credentials come from the SDK's default chain, or the profile. */
+/** Credentials come from the SDK's default chain or the profile. */
 function openS3Client(location: S3Location): S3Client {
   const endpoint = s3Endpoint(location);
   return new S3Client({
@@ -197,7 +193,7 @@ function openS3Client(location: S3Location): S3Client {
     maxAttempts,
     requestHandler: { connectionTimeout: connectionTimeoutMs, socketTimeout: silenceTimeoutMs },
     ...(location.profile === undefined ? {} : { profile: location.profile }),
-    // Other services support neither the newer checksums nor a host name per bucket.
+    // Compatible services support neither the newer checksums nor a host name per bucket.
     ...(endpoint === undefined
       ? {}
       : {
@@ -209,10 +205,10 @@ function openS3Client(location: S3Location): S3Client {
   });
 }
 
-/** Parts sent at a time. Each is held in memory, so that it can be sent again. */
+/** Each is held in memory, so that it can be sent again. */
 const partsAtOnce = 3;
 
-/** Uploads a large file in parts. Resumes an unfinished upload of the same key from any process. */
+/** Resumes an unfinished upload of the same key from any process. */
 async function sendInParts(of: S3Bucket, key: string, path: string, size: number, options: PutFileOptions): Promise<void> {
   const file = await open(path);
   try {
@@ -243,7 +239,7 @@ async function sendInParts(of: S3Bucket, key: string, path: string, size: number
         throw error;
       }),
     );
-    // All workers must settle before the file is closed below; then the first failure is thrown.
+    // All workers must settle before the file is closed.
     await Promise.allSettled(workers);
     if (failed.signal.aborted) throw failed.signal.reason;
     const Parts = [...done.values()].toSorted((a, b) => (a.PartNumber ?? 0) - (b.PartNumber ?? 0));
@@ -253,7 +249,7 @@ async function sendInParts(of: S3Bucket, key: string, path: string, size: number
   }
 }
 
-/** The most recently started upload of exactly this key. */
+/** The latest upload of exactly this key. */
 async function findUpload({ client, bucket }: S3Bucket, key: string, { signal }: PutFileOptions): Promise<string | undefined> {
   const found: { readonly id: string; readonly at: number }[] = [];
   for await (const { Key, UploadId, Initiated } of listUploads(client, bucket, key, callOptions(signal))) {
@@ -276,7 +272,7 @@ async function sentParts({ client }: S3Bucket, upload: UploadId, { signal }: Put
   return parts;
 }
 
-/** A part in the completion request; with its checksum if the upload was started with one. */
+/** For the completion request; with the checksum if the upload has one. */
 function completed({ PartNumber, ETag, ChecksumCRC32, ChecksumCRC64NVME }: Part): CompletedPart {
   return {
     PartNumber,

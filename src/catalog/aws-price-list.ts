@@ -9,15 +9,12 @@ import { openText, readText, type FetchOptions } from './text-source.ts';
 const awsPriceListUrl = 'https://pricing.us-east-1.amazonaws.com';
 const regionIndex = '/offers/v1.0/aws/AmazonEC2/current/region_index.json';
 
-/**
- * Regions of the commercial partition. China's and the government's regions are sold separately, and local zones are
- * not regions.
- */
+/** China's and the government's regions are sold separately, and local zones are not regions. */
 const commercialRegion = /^(?!cn-|us-gov|us-iso)[a-z]{2}-[a-z]+-\d$/;
 
 const columnsNeeded = ['TermType', 'Instance Type', 'vCPU', 'Memory', 'PricePerUnit', 'Operating System', 'Tenancy', 'Region Code'];
 
-/** AWS's published prices for some regions. `date` is that of the oldest list, `YYYY-MM-DD`. */
+/** `date`: the oldest list's, `YYYY-MM-DD`. */
 interface AwsPrices extends ReadPrices {
   readonly date: string;
   readonly regions: readonly string[];
@@ -25,18 +22,18 @@ interface AwsPrices extends ReadPrices {
 
 /** Options for reading AWS's list. */
 export interface AwsPriceListOptions extends FetchOptions {
-  /** undefined: every commercial region. */
+  /** Undefined: every commercial region. */
   readonly regions: readonly string[] | undefined;
-  /** Machine types with known accelerators: the list has only their number. */
+  /** Types with known accelerators: the list has only their number. */
   readonly known: readonly InstanceType[];
   readonly baseUrl?: string | undefined;
   readonly onRegion?: (region: string, index: number, count: number) => void;
 }
 
 /**
- * Reads on-demand prices of Linux machines from AWS's public list. Each region is a file of hundreds of MB, so it reads
- * one region after the other as a stream. The list has no spot prices and does not name accelerators. Types of families
- * that are not in `known` are skipped.
+ * Reads Linux on-demand prices from AWS's public list. A region's file has hundreds of MB, so it streams one region
+ * after the other. The list has no spot prices and no names of accelerators. Types of families outside `known` are
+ * skipped.
  */
 export async function readAwsPriceList(options: AwsPriceListOptions): Promise<AwsPrices> {
   const { baseUrl = awsPriceListUrl, onRegion } = options;
@@ -54,7 +51,6 @@ export async function readAwsPriceList(options: AwsPriceListOptions): Promise<Aw
   return { ...total, types: builder.types(), date: dates.toSorted()[0] ?? '', regions: files.map(([region]) => region) };
 }
 
-/** Addresses of the lists of the requested regions. */
 async function regionFiles(
   baseUrl: string,
   { regions, signal }: AwsPriceListOptions,
@@ -89,11 +85,11 @@ async function readRegion(
   let [badRows, skippedRows] = [0, 0];
   for await (const line of (await openText(url, { signal })).lines) {
     if (columns === undefined) {
-      // The list has some lines of metadata before its header.
+      // Lines of metadata precede the header.
       const [name = '', value = ''] = parseCsvLine(line);
       if (name === 'Publication Date') date = value.slice(0, 10);
       if (name === 'SKU') columns = new CsvColumns(line);
-      // Parsing each of millions of lines would take minutes, and only a few are relevant.
+      // Only a few of millions of lines are relevant; parsing all would take minutes.
     } else if (line.includes('OnDemand') && line.includes('Linux') && line.includes('Shared')) {
       const row = readRow(columns, parseCsvLine(line), known);
       if (row === 'bad') badRows += 1;
@@ -108,7 +104,6 @@ async function readRegion(
   return { date, badRows, skippedRows };
 }
 
-/** Column values of an on-demand row for a plain Linux machine with shared tenancy. */
 const required: readonly (readonly [column: string, value: string])[] = [
   ['TermType', 'OnDemand'],
   ['Operating System', 'Linux'],
@@ -124,7 +119,7 @@ function readRow(columns: CsvColumns, fields: readonly string[], known: readonly
   const text = (column: string): string => columns.field(fields, column);
   if (required.some(([column, value]) => text(column) !== value && columns.missing([column]).length === 0)) return 'other';
   const onDemandUsd = columns.amount(fields, 'PricePerUnit');
-  // A price of 0 marks machines that are not sold by the hour.
+  // Not sold by the hour.
   if (onDemandUsd === 0) return 'other';
   const [name, region] = [text('Instance Type'), text('Region Code')];
   const cpus = columns.amount(fields, 'vCPU');

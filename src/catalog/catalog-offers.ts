@@ -17,23 +17,19 @@ interface CatalogOfferList {
   readonly rejected?: readonly { readonly offer: CatalogOffer; readonly why: string }[];
 }
 
-/** Inputs beside the resources. */
 interface CatalogOfferOptions {
-  /** The only regions to use; undefined: all of the table. */
   readonly regions?: readonly string[] | undefined;
-  /** Adds the price of the requested disk. */
   readonly disks: DiskPrices;
-  /** Spot prices newer than the table's, by zone. []: the region has no spot price. undefined: use the table's. */
+  /** Newer than the table's, by zone. []: the region has no spot price. Undefined: the table's. */
   readonly spotPrices?: (type: string, region: string) => readonly { readonly zone: string; readonly usd: number }[] | undefined;
-  /** Whether to include machines that do not satisfy the resources, with the reasons. */
+  /** Whether to include machines that do not satisfy the resources, with reasons. */
   readonly explain?: boolean | undefined;
 }
 
 /**
- * The machines of a table that satisfy one resource alternative, with the price of their disk. They are sorted by
- * price, then by the table's order. On demand, a region is one offer, without a zone unless one is requested. On spot,
- * each zone with a price is one offer. A spot machine without a known price gets the on-demand price, which spot prices
- * never exceed. Machines without any price are omitted.
+ * A table's machines for one resource alternative, with their disk, by price and then the table's order. On demand, a
+ * region is one offer, with a zone only on request; on spot, each zone with a price. An unknown spot price is the
+ * on-demand price, which spot prices never exceed. Machines without any price are omitted.
  */
 export function catalogOffers(table: PriceTable, asked: Resources, options: CatalogOfferOptions): CatalogOfferList {
   const resources = withDefaultSize(asked);
@@ -69,7 +65,7 @@ function diskByRegion({ diskTier, diskSizeGb }: Resources, disks: DiskPrices): (
   };
 }
 
-/** Offers of a machine type in a region, without disk. `hourlyUsd` is undefined where no price is known. */
+/** Without disk. `hourlyUsd` undefined: no price is known. */
 function offersOf(
   { cloud }: PriceTable,
   type: InstanceType,
@@ -101,7 +97,7 @@ function offersOf(
   return current === undefined ? [offer(zone, price.spotUsd ?? onDemandUsd)] : [];
 }
 
-/** The requested zone, if the region has it or may have it. A table without zones for a region cannot decide this. */
+/** The requested zone, unless the region lacks it. A table without zones for a region cannot decide this. */
 function zoneWithin({ region, zones }: RegionPrice, { region: requestedRegion, zone }: Resources): string | undefined {
   if (zone === undefined) return undefined;
   const possible = zones.length > 0 ? zones.some((one) => one.zone === zone) : requestedRegion === region || zone.startsWith(region);

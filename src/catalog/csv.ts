@@ -1,4 +1,4 @@
-/** The fields of one CSV line (RFC 4180). Quoted fields cannot contain line ends: no price table has any. */
+/** The fields of a CSV line (RFC 4180). Quoted fields cannot contain line ends: no price table has any. */
 export function parseCsvLine(line: string): readonly string[] {
   if (!line.includes('"')) return line.split(',');
   const fields: string[] = [];
@@ -20,7 +20,7 @@ export function parseCsvLine(line: string): readonly string[] {
       } else break;
     }
     fields.push(field);
-    // A comma or the line's end follows the closing quote. Other text between them is dropped.
+    // Text between the closing quote and the next comma is dropped.
     const end = line.indexOf(',', at);
     if (end === -1) break;
     at = end + 1;
@@ -28,7 +28,7 @@ export function parseCsvLine(line: string): readonly string[] {
   return fields;
 }
 
-/** Reads fields of a row by the header's names, in any order. A missing field is empty. */
+/** Reads fields of a row by the header's names, in any order. */
 export class CsvColumns {
   readonly #columns: ReadonlyMap<string, number>;
 
@@ -41,13 +41,13 @@ export class CsvColumns {
     return names.filter((name) => !this.#columns.has(name));
   }
 
-  /** The trimmed field of a row. */
+  /** The trimmed field; empty when missing. */
   field(row: readonly string[], name: string): string {
     const column = this.#columns.get(name);
     return column === undefined ? '' : (row[column] ?? '').trim();
   }
 
-  /** A number of at least 0; undefined for an empty or any other field. */
+  /** A number of at least 0; undefined for any other field. */
   amount(row: readonly string[], name: string): number | undefined {
     return readAmount(this.field(row, name));
   }

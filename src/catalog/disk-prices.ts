@@ -6,9 +6,9 @@ type DiskTier = NonNullable<Resources['diskTier']>;
 
 /** A cloud's disk for a tier. */
 export interface DiskKind {
-  /** The cloud's name for it, such as `gp3`. */
+  /** The cloud's name, such as `gp3`. */
   readonly volume: string;
-  /** Provisioned operations per second and MB/s; undefined for kinds of disk without this parameter. */
+  /** Provisioned operations per second and MB/s; undefined: no such parameter. */
   readonly iops: number | undefined;
   readonly throughputMbs: number | undefined;
 }
@@ -36,10 +36,10 @@ const columnsNeeded = [
   'mbs_month',
   'free_mbs',
 ];
-/** Clouds convert monthly to hourly prices with this number of hours. */
+/** Hours in a month, as clouds convert prices. */
 const hoursOfMonth = 730;
 
-/** A cloud's disks and their prices. No `disk_tier` means `medium`, and `best` is the highest tier, as in SkyPilot. */
+/** A cloud's disks and their prices. Default tier: `medium`. `best` is the highest, as in SkyPilot. */
 export class DiskPrices {
   readonly #rows: readonly DiskRow[];
 
@@ -47,13 +47,13 @@ export class DiskPrices {
     this.#rows = rows;
   }
 
-  /** The kind of disk of a tier; undefined where the cloud has none. */
+  /** Undefined where the cloud has none for the tier. */
   kind(tier: DiskTier | undefined): DiskKind | undefined {
     const row = this.#rows.find((one) => one.tier === tierName(tier));
     return row === undefined ? undefined : { volume: row.volume, iops: row.iops, throughputMbs: row.throughputMbs };
   }
 
-  /** US dollars per hour; 0 where no price is known. A region without its own prices uses those of `*`. */
+  /** US dollars per hour; 0: unknown. A region without its own prices uses those of `*`. */
   hourlyUsd(region: string, tier: DiskTier | undefined, sizeGb: number): number {
     const ofTier = this.#rows.filter((one) => one.tier === tierName(tier));
     const row = ofTier.find((one) => one.region === region) ?? ofTier.find((one) => one.region === '*');
@@ -71,7 +71,7 @@ function tierName(tier: DiskTier | undefined): string {
 /** For clouds without known disk prices. */
 export const noDiskPrices = new DiskPrices([]);
 
-/** Parses a table of disks such as `catalog/aws-disks.csv`; throws SVC_CATALOG for an invalid one. */
+/** Parses a table such as `catalog/aws-disks.csv`. Throws SVC_CATALOG for an invalid one. */
 export function parseDiskPrices(text: string, name: string): DiskPrices {
   const [head = '', ...lines] = text.split('\n').filter((line) => line.trim() !== '' && !line.startsWith('#'));
   const columns = new CsvColumns(head);

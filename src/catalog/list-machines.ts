@@ -3,10 +3,7 @@ import { whyNot } from '../domain/offer-match.ts';
 import type { Resources } from '../domain/task.ts';
 import type { InstanceType, PriceTable, RegionPrice } from './price-table.ts';
 
-/**
- * A machine type in one region, as `svc offers` lists it. Prices are US dollars per hour without disk; undefined: not
- * known.
- */
+/** A machine type in one region, for `svc offers`. US dollars per hour without disk; undefined: unknown. */
 export interface ListedType extends Omit<InstanceType, 'regions'> {
   readonly cloud: string;
   readonly region: string;
@@ -18,18 +15,13 @@ export interface ListedType extends Omit<InstanceType, 'regions'> {
 /** Filter of the list. */
 export interface ListFilter {
   readonly resources: Resources;
-  /** Machines with any number of these accelerators, instead of the number in `resources`. */
+  /** With any number of these accelerators, instead of the number in `resources`. */
   readonly acceleratorName: string | undefined;
-  /** Only machines with accelerators. */
   readonly acceleratorsOnly: boolean;
-  /** Every region of a type, instead of the cheapest only. */
   readonly allRegions: boolean;
 }
 
-/**
- * The machine types that satisfy a filter, cheapest first by the requested price (spot or on demand). Types without
- * that price come last.
- */
+/** Cheapest types first, by the requested price (spot or on demand). Types without that price come last. */
 export function listMachines(tables: readonly PriceTable[], filter: ListFilter): readonly ListedType[] {
   const { useSpot } = filter.resources;
   return tables

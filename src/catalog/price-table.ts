@@ -1,12 +1,12 @@
-/** A cloud's machines and prices: one file of `catalog/`, or the result of `svc catalog update`. */
+/** A cloud's machines and prices: a file of `catalog/`, or the result of `svc catalog update`. */
 export interface PriceTable {
   /** As in `infra:`, lower case. */
   readonly cloud: string;
-  /** Source of the figures; never holds a secret. */
+  /** Source of the figures; never a secret. */
   readonly source: string;
   /** Date of the oldest figures, `YYYY-MM-DD`. */
   readonly date: string;
-  /** What the table lacks compared to its source, as a clause that follows its name; undefined when it is complete. */
+  /** What the table lacks of its source: a clause after its name; undefined when complete. */
   readonly partial: string | undefined;
   readonly types: readonly InstanceType[];
 }
@@ -22,39 +22,39 @@ export interface InstanceType {
   readonly regions: readonly RegionPrice[];
 }
 
-/** US dollars per hour, without disk. undefined: not known. */
+/** US dollars per hour, without disk; undefined: unknown. */
 export interface ZonePrice {
   readonly zone: string;
   readonly onDemandUsd: number | undefined;
   readonly spotUsd: number | undefined;
 }
 
-/** Prices of one region; zone prices are given only where they differ. */
+/** Prices of one region. Zones only where their prices differ. */
 export interface RegionPrice {
   readonly region: string;
   readonly onDemandUsd: number | undefined;
-  /** The cheapest zone's price. */
+  /** The cheapest zone's. */
   readonly spotUsd: number | undefined;
-  /** Whether the on-demand price was computed from other prices instead of read. */
+  /** Whether the on-demand price was computed from other prices. */
   readonly estimated: boolean;
   readonly zones: readonly ZonePrice[];
 }
 
-/** All regions of a table, in alphabetical order. */
+/** Regions of a table, in alphabetical order. */
 export function regionsOf(table: PriceTable): readonly string[] {
   return [...new Set(table.types.flatMap(({ regions }) => regions.map(({ region }) => region)))].toSorted();
 }
 
-/** Number of prices in a table: one per region and per zone of a type. */
+/** Number of prices: one per region and per zone of a type. */
 export function countPrices(table: PriceTable): number {
   return table.types.reduce((sum, { regions }) => sum + regions.reduce((inner, { zones }) => inner + 1 + zones.length, 0), 0);
 }
 
 const dayMs = 86_400_000;
-/** On-demand prices change a few times a year. Older figures are still right for most machines, but not for all. */
+/** On-demand prices change a few times a year. Older figures are still right for most machines. */
 const staleAfterDays = 90;
 
-/** A sentence when a table's figures are old or incomplete; undefined otherwise. `now` is ms. */
+/** A sentence about old or incomplete figures; else undefined. `now`: ms since the epoch. */
 export function catalogNotice({ cloud, date, partial }: PriceTable, now: number): string | undefined {
   const ageDays = Math.floor((now - Date.parse(`${date}T00:00:00Z`)) / dayMs);
   const parts = [
@@ -64,7 +64,7 @@ export function catalogNotice({ cloud, date, partial }: PriceTable, now: number)
   return parts.length === 0 ? undefined : `Prices of ${cloud} ${parts.join(', and ')}. To refresh them: svc catalog update ${cloud}`;
 }
 
-/** A machine type in one location: one line of a list from a cloud or another program. */
+/** A machine type in one location: one line of a list. */
 export interface PriceRow extends Omit<InstanceType, 'regions'> {
   readonly region: string;
   readonly zone: string | undefined;
@@ -78,7 +78,7 @@ interface GrowingRegion {
   readonly zones: { readonly zone: string; readonly onDemandUsd: number | undefined; readonly spotUsd: number | undefined }[];
 }
 
-/** Collects rows, in any order, into types with prices. The first row of a type defines its properties. */
+/** Collects rows, in any order, into types with prices. A type's first row defines its properties. */
 export class TableBuilder {
   readonly #types = new Map<string, { readonly machine: Omit<InstanceType, 'regions'>; readonly regions: Map<string, GrowingRegion> }>();
 
@@ -92,7 +92,6 @@ export class TableBuilder {
     if (zone !== undefined && !price.zones.some((one) => one.zone === zone)) price.zones.push({ zone, onDemandUsd, spotUsd });
   }
 
-  /** Types in alphabetical order, as are the regions and zones of each. */
   types(): readonly InstanceType[] {
     return [...this.#types.values()]
       .toSorted((a, b) => compare(a.machine.name, b.machine.name))

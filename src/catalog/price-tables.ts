@@ -8,7 +8,7 @@ import { parseTable } from './table-format.ts';
 
 const diskEnding = '-disks.csv';
 
-/** Cloud names that are safe in file names. */
+/** Safe in file names. */
 const cloudName = /^[a-z0-9][a-z0-9-]*$/;
 
 interface Loaded {
@@ -18,8 +18,8 @@ interface Loaded {
 }
 
 /**
- * The available price tables: those that `svc catalog update` wrote to `catalogDir`, else those that ship with svc. A
- * changed file is read again, so that an update takes effect at once. Otherwise each file is read once per process.
+ * The price tables that `svc catalog update` wrote to `catalogDir`, else those that ship with svc. Each file is read
+ * once per process, and again when it has changed.
  */
 export class PriceTables {
   readonly #catalogDir: string;
@@ -31,25 +31,25 @@ export class PriceTables {
     this.#builtInDir = builtInDir;
   }
 
-  /** Names of the clouds with a table, in alphabetical order. */
+  /** Clouds with a table, in alphabetical order. */
   async clouds(): Promise<readonly string[]> {
     const files = (await Promise.all([this.#catalogDir, this.#builtInDir].map(filesIn))).flat();
     const tables = files.filter((file) => file.endsWith('.csv') && !file.endsWith(diskEnding));
     return [...new Set(tables.map((file) => basename(file, '.csv')))].filter((name) => cloudName.test(name)).toSorted();
   }
 
-  /** The table of a cloud; undefined when there is none. Throws SVC_CATALOG for an invalid file. */
+  /** Undefined when there is none. Throws SVC_CATALOG for an invalid file. */
   async table(cloud: string): Promise<PriceTable | undefined> {
     if (!cloudName.test(cloud)) return undefined;
     return (await this.#load(tablePath(this.#catalogDir, cloud))) ?? this.builtIn(cloud);
   }
 
-  /** The table of a cloud that ships with svc, regardless of updates. */
+  /** The table that ships with svc, regardless of updates. */
   async builtIn(cloud: string): Promise<PriceTable | undefined> {
     return cloudName.test(cloud) ? this.#load(tablePath(this.#builtInDir, cloud)) : undefined;
   }
 
-  /** The disks of a cloud and their prices; without prices where none are known. */
+  /** Disks have no prices where none are known. */
   async disks(cloud: string): Promise<DiskPrices> {
     if (!cloudName.test(cloud)) return noDiskPrices;
     const path = join(this.#builtInDir, `${cloud}${diskEnding}`);

@@ -3,12 +3,11 @@ import { SvcError } from '../shared/errors.ts';
 import { CsvColumns, parseCsvLine } from './csv.ts';
 import { TableBuilder, type PriceRow, type InstanceType } from './price-table.ts';
 
-/** Prices read from a list, and the number of unused rows. */
+/** Prices of a list, and unused rows. */
 export interface ReadPrices {
   readonly types: readonly InstanceType[];
-  /** Invalid rows. */
   readonly badRows: number;
-  /** Valid rows that describe nothing that can be rented by itself. */
+  /** Valid, but nothing that can be rented by itself. */
   readonly skippedRows: number;
 }
 
@@ -16,15 +15,12 @@ const columnsNeeded = ['InstanceType', 'AcceleratorName', 'AcceleratorCount', 'v
 
 const mibPerGb = 1_024;
 
-/**
- * A local zone (`usw2-lax1-az1`, unlike `use1-az1`). It needs an opt-in, and the list shows the region's prices for it,
- * which are wrong.
- */
+/** A local zone (`usw2-lax1-az1`, unlike `use1-az1`): needs an opt-in, and the list wrongly has the region's prices. */
 const localZone = /^[a-z0-9]+-[a-z]{3}\d-az\d$/;
 
 /**
- * Reads the `vms.csv` of one cloud in SkyPilot's catalogue: one row per machine type and zone. It skips accelerators
- * without a machine (as Google sells them), local zones and Macs. Throws SVC_CATALOG for any other text.
+ * Reads a cloud's `vms.csv` of SkyPilot's catalogue, one row per machine type and zone. Skips accelerators without a
+ * machine (as Google sells them), local zones and Macs. Throws SVC_CATALOG for any other text.
  */
 export async function readSkypilotCatalog(lines: AsyncIterable<string>, name: string): Promise<ReadPrices> {
   const builder = new TableBuilder();

@@ -5,9 +5,7 @@ import type { InstanceType, PriceTable, RegionPrice, ZonePrice } from './price-t
 
 const header = 'type,vcpus,memory_gib,accelerator,count,accelerator_gb,arch,prices';
 
-/**
- * Formats a table as a file: `# name: value` lines, then one line per type with all its prices. `parseTable` reads it.
- */
+/** Formats a table for `parseTable`: `# name: value` lines, then a line per type with all its prices. */
 export function formatTable(table: PriceTable): string {
   const facts = [
     ['cloud', table.cloud],
@@ -43,7 +41,7 @@ function formatPrice(onDemand: number | undefined, spot: number | undefined): st
   return `${onDemand ?? ''}${spot === undefined ? '' : `|${spot}`}`;
 }
 
-/** Parses a table; throws SVC_CATALOG with the invalid line. `name` is the file's, for the message. */
+/** Throws SVC_CATALOG with the invalid line. `name` is the file's, for the message. */
 export function parseTable(text: string, name: string): PriceTable {
   const facts = new Map<string, string>();
   const types: InstanceType[] = [];

@@ -9,14 +9,13 @@ export interface FetchOptions {
   readonly signal: AbortSignal;
 }
 
-/** A text of any length, read line by line. */
 interface TextSource {
   readonly lines: AsyncIterable<string>;
-  /** Modification time, ms, if the server or the file system reports it. */
+  /** ms since the epoch, if the server or the file system reports it. */
   readonly modifiedAt: number | undefined;
 }
 
-/** Whether a location is fetched over the network rather than read from a disk. */
+/** Whether a location is fetched over the network. */
 export function isUrl(location: string): boolean {
   return /^https?:\/\//i.test(location);
 }
@@ -28,9 +27,7 @@ export function shownLocation(location: string): string {
   return `${protocol}//${host}${pathname}`;
 }
 
-/**
- * Opens a URL or a file. Throws SVC_CATALOG on failure. `fetch` itself aborts when a server stalls for five minutes.
- */
+/** Opens a URL or a file. Throws SVC_CATALOG. `fetch` itself aborts when a server stalls for five minutes. */
 export async function openText(location: string, { signal }: FetchOptions): Promise<TextSource> {
   try {
     return isUrl(location) ? await openUrl(location, signal) : await openFile(location, signal);
@@ -39,7 +36,7 @@ export async function openText(location: string, { signal }: FetchOptions): Prom
   }
 }
 
-/** Reads a short text as a whole. Throws as `openText` does. */
+/** Reads a short text. Throws as `openText` does. */
 export async function readText(location: string, options: FetchOptions): Promise<string> {
   const lines: string[] = [];
   for await (const line of (await openText(location, options)).lines) lines.push(line);

@@ -11,11 +11,11 @@ import { isUrl, openText, shownLocation } from './text-source.ts';
 
 /** The tables to update, and their source. */
 export interface CatalogUpdateRequest {
-  /** undefined: all clouds that `from` has; without `from`, the only cloud whose own price list is known. */
+  /** Undefined: all clouds in `from`; without `from`, the only cloud whose own price list is known. */
   readonly cloud: string | undefined;
-  /** A URL, folder or file in SkyPilot's catalogue format; undefined: the cloud's own public price list. */
+  /** URL, folder or file in SkyPilot's format; undefined: the cloud's own public list. */
   readonly from: string | undefined;
-  /** For a cloud's own list: the only regions to read; undefined: all. */
+  /** For a cloud's own list, the only regions to read; undefined: all. */
   readonly regions: readonly string[] | undefined;
 }
 
@@ -24,15 +24,13 @@ export interface CatalogUpdateContext {
   readonly catalogDir: string;
   /** Base of relative paths. */
   readonly cwd: string;
-  /** ms */
+  /** ms since the epoch. */
   readonly now: number;
   readonly signal: AbortSignal;
   readonly onProgress?: (text: string) => void;
-  /** Replaces the address of AWS's price list. */
   readonly awsUrl?: string | undefined;
 }
 
-/** A replaced table. */
 interface CatalogUpdate {
   readonly cloud: string;
   readonly path: string;
@@ -41,17 +39,17 @@ interface CatalogUpdate {
   readonly types: number;
   readonly regions: number;
   readonly prices: number;
-  /** Rows that could not be read, and rows that describe nothing svc can use. */
+  /** Unreadable rows, and rows without anything that svc can use. */
   readonly badRows: number;
   readonly skippedRows: number;
 }
 
-/** With more than this percentage of broken rows, the list counts as a different format. */
+/** With more broken rows than this percentage, a list counts as another format. */
 const mostBadPercent = 10;
 
 /**
- * Replaces price tables by newer ones, each atomically. A list that cannot be downloaded, or is invalid, leaves its old
- * table unchanged and throws SVC_CATALOG. Tables that were replaced before stay replaced.
+ * Replaces price tables by newer ones, each atomically. Throws SVC_CATALOG for a list that is invalid or cannot be
+ * downloaded; its old table stays. Tables that were replaced before stay replaced.
  */
 export async function updateCatalog(request: CatalogUpdateRequest, context: CatalogUpdateContext): Promise<readonly CatalogUpdate[]> {
   if (request.from === undefined) return [await updateFromAws(request, context)];
@@ -72,7 +70,7 @@ async function updateFromAws({ cloud = 'aws', regions }: CatalogUpdateRequest, c
       hint: `Run: svc catalog update ${cloud} --from URL|FOLDER; with a catalogue in SkyPilot's format`,
     });
   }
-  // The built-in table is used because an updated one may lack the names of accelerators.
+  // Built-in, because an updated table may lack the names of accelerators.
   const known = (await new PriceTables(context.catalogDir).builtIn(cloud))?.types ?? [];
   const options: AwsPriceListOptions = {
     regions,
@@ -109,7 +107,6 @@ interface Location {
 
 const file = 'vms.csv';
 
-/** The lists to which a URL, a folder or a file refers. */
 function locate(from: string, cloud: string | undefined, cwd: string): readonly Location[] {
   if (isUrl(from)) {
     const path = URL.canParse(from) ? new URL(from).pathname : '';

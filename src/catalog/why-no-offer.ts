@@ -5,9 +5,8 @@ import { didYouMean } from '../shared/did-you-mean.ts';
 import { regionsOf, type PriceTable } from './price-table.ts';
 
 /**
- * Explains, in a sentence, why no machine of a price table satisfies the resources. It reports an unknown name first.
- * Otherwise it reports what excludes the nearest machine. The nearest has the fewest reasons against it, then the
- * lowest price. `regions`: the only regions to search; undefined for all.
+ * Why no machine of a price table satisfies the resources: an unknown name, else what excludes the nearest machine (the
+ * one with the fewest reasons against it, then the lowest price). `regions`: the only ones to search; undefined: all.
  */
 export function whyNoOffer(
   table: PriceTable,
@@ -52,7 +51,7 @@ function nearestOffer(
   resources: Resources,
   regions: readonly string[] | undefined,
 ): { readonly offer: MatchableOffer; readonly reasons: number } | undefined {
-  // The price limit is ignored: if a machine satisfies all else, the message shows the limit that would be enough.
+  // Without the price limit: if a machine satisfies all else, the message shows the limit that would be enough.
   const anyPrice = { ...resources, maxHourlyCost: undefined };
   let best: { readonly offer: MatchableOffer; readonly reasons: number } | undefined;
   for (const { name, regions: prices, ...machine } of types) {

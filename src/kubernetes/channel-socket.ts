@@ -6,15 +6,12 @@ import { readBody, UnansweredError, whenConnected, type KubeDeps } from './http-
 import { kubeStatusOf, readStatus, statusError, unansweredError, type KubeAct } from './kube-errors.ts';
 import type { KubeAccess } from './login.ts';
 
-/**
- * Messages whose first byte names a channel, over one connection: the protocol that Kubernetes runs inside a WebSocket.
- */
+/** Messages over one connection, whose first byte names a channel: Kubernetes' protocol inside a WebSocket. */
 export interface ChannelSocket {
-  /** The protocol that the server chose. */
   readonly protocol: string;
-  /** Sends bytes of any length. Calls `done` when they have left this process, or with the error that prevented it. */
+  /** Sends bytes of any length. Calls `done` when they have left this process, or with the error. */
   send(channel: number, bytes: Uint8Array, done: (error?: Error | null) => void): void;
-  /** Stops reading all channels. The server notices once its buffers and those of this process are full. */
+  /** Stops reading. The server notices when its buffers and those of this process are full. */
   pause(): void;
   resume(): void;
   /** Whether the connection keeps this process alive; it does at first. */
@@ -25,39 +22,32 @@ export interface ChannelSocket {
 /** Receives the messages and the end of a `ChannelSocket`. */
 export interface ChannelListener {
   onMessage(channel: number, bytes: Buffer): void;
-  /** Called once; `why` is undefined for an ordinary end. No message comes afterwards. */
+  /** Called once and last; `why` is undefined for an ordinary end. */
   onEnd(why: string | undefined): void;
 }
 
-/** For the connection and the handshake, which the API server forwards to the pod's node. */
+/** Covers the connection and the handshake, which the API server forwards to the pod's node. */
 const handshakeTimeoutMs = 30_000;
 /** Well below the minute after which load balancers cut idle connections. */
 const pingMs = 10_000;
-/** Without an answer to a ping for that long, the connection counts as dead. */
+/** A connection without an answer to a ping for this time counts as dead. */
 const silenceMs = 30_000;
-/**
- * Applies while sent bytes still wait for the server. It does not see pings then, and a program that reads slowly is
- * not a broken connection.
- */
+/** The limit while sent bytes wait for a slow program: the server does not see the pings behind them. */
 const busySilenceMs = 300_000;
-/** How long to wait for the server to close as well. */
+/** Limit for the server's close frame. */
 const closeTimeoutMs = 1_000;
-/** The server reads one message at a time. Small messages keep its memory use, and the delay before a pause, small. */
+/** The server reads one message at a time: small ones limit its memory use, and the delay before a pause. */
 const longestSentBytes = 128 * 1024;
-/** Messages of Kubernetes are at most 32 KiB. This limit protects against a server that is not Kubernetes. */
+/** Kubernetes sends at most 32 KiB. This limit protects against other servers. */
 const longestMessageBytes = 64 * 1024 * 1024;
 
-/** Which stream to open. */
 interface ChannelRequest {
   readonly act: KubeAct;
   readonly protocols: readonly string[];
   readonly signal: AbortSignal | undefined;
 }
 
-/**
- * Opens a stream below the path of a pod, and returns what `listen` makes of it. Throws as requests do. The listener may
- * get messages even before this settles.
- */
+/** Opens a stream to a pod and returns its listener, which may get messages even earlier. Throws as requests do. */
 export async function openChannels<T extends ChannelListener>(
   deps: KubeDeps,
   asked: ChannelRequest,
@@ -116,7 +106,7 @@ function connect<T extends ChannelListener>(
   };
   signal?.addEventListener('abort', onAbort, { once: true });
   socket.on('unexpected-response', (_request, response) => {
-    // Take the socket now: afterwards `response` no longer names it, and the server keeps it open for the next request.
+    // Take the socket now: `response` loses it at its end, and the server keeps it open for the next request.
     const connection = response.socket;
     readBody(response, { clock, fence, signal })
       .then((body) => reject(statusError(act, readStatus(response.statusCode ?? 0, body))))
@@ -205,13 +195,13 @@ class OpenChannels implements ChannelSocket {
   close(): void {
     if (this.#socket.readyState === WebSocket.CLOSED) return;
     this.#socket.close(1000);
-    // A paused socket would not show the server's close frame. Waits at most `closeTimeoutMs` for that frame.
+    // A paused socket would not show the server's close frame.
     this.#socket.resume();
     const cancel = this.#clock.after(closeTimeoutMs, () => this.#socket.terminate());
     this.#socket.once('close', cancel);
   }
 
-  /** 1005: closed without a code, as API servers do; 1006: the connection broke. Undefined for an ordinary end. */
+  /** Undefined for an ordinary end. 1005: closed without a code, as API servers do; 1006: the connection broke. */
   whyClosed(code: number, words: string): string | undefined {
     if (this.#fault !== undefined) return this.#fault;
     if (code === 1000 || code === 1005) return undefined;
@@ -224,7 +214,7 @@ class OpenChannels implements ChannelSocket {
   }
 
   #ping(): void {
-    // While reading is paused on purpose, pongs are not seen either.
+    // While reading is paused, pongs are not seen either.
     if (this.#socket.readyState !== WebSocket.OPEN || this.#socket.isPaused) return;
     const silentForMs = this.#clock.monotonic() - this.#lastSeenAt;
     if (silentForMs <= (this.#hasSent ? busySilenceMs : silenceMs)) {

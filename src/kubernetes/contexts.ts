@@ -20,23 +20,20 @@ import {
 import { kubeLogin } from './login.ts';
 import { KubeClient } from './kube-client.ts';
 
-/** Name of the context for the service account of the pod that this process runs in. */
+/** Context for the service account of the pod that this process runs in. */
 export const inClusterContext = 'in-cluster';
 
-/** All contexts that exist at this moment. */
+/** All contexts at this moment. */
 export interface KubeContexts {
   readonly names: readonly string[];
-  /** The context that kubectl would use. In a pod without a kubeconfig: `in-cluster`. Undefined when none is set. */
+  /** As for kubectl; `in-cluster` in a pod without a kubeconfig; undefined when none is set. */
   readonly current: string | undefined;
   has(name: string): boolean;
-  /** The Kubernetes cluster of a context. Throws SVC_CREDENTIALS when the context does not exist or is incomplete. */
+  /** Throws SVC_CREDENTIALS when the context does not exist or is incomplete. */
   cluster(name: string): KubeCluster;
 }
 
-/**
- * Reads the kubeconfig. That takes a millisecond, so callers read it again instead of caching it. Throws
- * SVC_CREDENTIALS when it cannot be read.
- */
+/** Reads the kubeconfig in a millisecond, so callers need no cache. Throws SVC_CREDENTIALS when it is unreadable. */
 export function kubeContexts(source: KubeconfigSource = defaultKubeconfigSource()): KubeContexts {
   const said = readKubeconfig(source.files);
   const names = [...said.contexts.keys()];
@@ -96,10 +93,7 @@ function notWhole(name: string, why: string): SvcError {
   });
 }
 
-/**
- * The API server of the Kubernetes cluster around this pod, used as the pod's service account. Kubernetes passes the
- * server's address to every pod.
- */
+/** For the pod's service account. Kubernetes passes the API server's address to every pod. */
 function ownCluster({ host, port, folder }: NonNullable<KubeconfigSource['pod']>): KubeCluster {
   let namespace = '';
   try {
@@ -142,20 +136,16 @@ function bare(hostname: string): string {
   return hostname.replace(/^\[|\]$/g, '');
 }
 
-/** Dependencies of calls to a Kubernetes cluster, besides its context. */
 interface OpenKubeApiOptions {
   readonly fence: Fence;
   readonly clock: Clock;
   readonly random: Random;
-  /** Replaces the context's own namespace. */
+  /** Replaces the context's namespace. */
   readonly namespace?: string | undefined;
   readonly source?: KubeconfigSource;
 }
 
-/**
- * The API of the Kubernetes cluster of a context. Sends nothing before the first call. Throws SVC_CREDENTIALS when the
- * context does not exist.
- */
+/** Opens the API of a context. Sends nothing before the first call. Throws SVC_CREDENTIALS for an unknown context. */
 export function openKubeApi(context: string, { fence, clock, random, namespace, source }: OpenKubeApiOptions): KubeApi {
   const from = source ?? defaultKubeconfigSource();
   const read = (): KubeCluster => kubeContexts(from).cluster(context);

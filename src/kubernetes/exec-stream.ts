@@ -6,15 +6,15 @@ import type { KubeCallOptions, PodProcess, PodRef } from './kube-api.ts';
 import { statusOfObject } from './kube-errors.ts';
 import { podPath } from './paths.ts';
 
-/** Version 5 differs from 4 in that a client can close the input. API servers before 1.30 choose 4. */
+/** With version 5 a client can close the input. API servers before 1.30 choose 4. */
 const protocols = ['v5.channel.k8s.io', 'v4.channel.k8s.io'];
 const channels = { stdin: 0, stdout: 1, stderr: 2, status: 3, close: 255 } as const;
-/** Both outputs share one connection. This buffer lets stdout continue when the caller reads stderr late. */
+/** Lets stdout continue when the caller reads stderr late: both share one connection. */
 const stderrBufferBytes = 1024 * 1024;
 
 type Ended = Awaited<PodProcess['ended']>;
 
-/** Starts a command in a container, as `KubeApi.exec`. */
+/** Implements `KubeApi.exec`. */
 export async function openExec(
   deps: KubeDeps,
   pod: PodRef,
@@ -107,7 +107,7 @@ class ExecStreams implements PodProcess, ChannelListener {
   }
 
   #write(chunk: Buffer, done: (error?: Error | null) => void): void {
-    // A write to a command that has ended is not an error: the caller learns of the end from `ended`.
+    // No error: the caller learns of the command's end from `ended`.
     if (this.#isOver) done();
     else this.#socket.send(channels.stdin, chunk, () => done());
   }

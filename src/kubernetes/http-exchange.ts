@@ -12,7 +12,7 @@ import type { KubeAccess, KubeLogin } from './login.ts';
 /** One request. */
 export interface KubeRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** Includes the query. */
+  /** With the query. */
   readonly path: string;
   readonly body?: { readonly type: string; readonly text: string };
 }
@@ -26,15 +26,14 @@ export interface KubeDeps {
   readonly random: Random;
 }
 
-/** Dependencies of one request. */
 type ExchangeDeps = Pick<KubeDeps, 'clock' | 'fence'> & KubeCallOptions;
 
 /** The request got no answer. */
 export class UnansweredError extends Error {
   override readonly name = 'UnansweredError';
-  /** Whether the server may have received the request, and may have executed it. */
+  /** Whether the server may have executed the request. */
   readonly maybeDone: boolean;
-  /** Whether the request timed out. Connections that seem open may then be dead. */
+  /** Whether the request timed out; connections that seem open may then be dead. */
   readonly tooLate: boolean;
 
   constructor(cause: unknown, maybeDone: boolean, tooLate = false) {
@@ -44,19 +43,13 @@ export class UnansweredError extends Error {
   }
 }
 
-/** For opening a connection. */
 const connectTimeoutMs = 10_000;
-/**
- * From the request to the head of its answer. API servers give up after a minute; waiting that long is rarely useful.
- */
+/** From the request to the answer's head. API servers give up after a minute; so long a wait is rarely useful. */
 const answerTimeoutMs = 30_000;
-/** Largest reply accepted: far more than a page of 500 objects of the largest kind in ordinary use. */
+/** Limit of a reply, far above a page of 500 of the largest objects in ordinary use. */
 const longestReplyBytes = 256 * 1024 * 1024;
 
-/**
- * Sends a request and returns the head of its answer, with the body still unread. Throws UnansweredError,
- * SVC_NOT_LEADER, or the signal's reason.
- */
+/** Resolves to an answer with unread body. Throws UnansweredError, SVC_NOT_LEADER, or the signal's reason. */
 export function exchange(access: KubeAccess, asked: KubeRequest, { clock, fence, signal }: ExchangeDeps): Promise<IncomingMessage> {
   signal?.throwIfAborted();
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
@@ -91,7 +84,7 @@ export function exchange(access: KubeAccess, asked: KubeRequest, { clock, fence,
   request.on('error', (error) => reject(new UnansweredError(error, wasSent)));
   request.on('response', (response) => {
     cancelTimer();
-    // The caller reads the body under the same signal, so the listener stays until the response closes.
+    // The listener stays until the response closes: the caller reads the body under the same signal.
     response.once('close', () => signal?.removeEventListener('abort', onAbort));
     resolve(response);
   });
@@ -117,8 +110,8 @@ export function exchange(access: KubeAccess, asked: KubeRequest, { clock, fence,
 }
 
 /**
- * Calls `send` when the request's connection is open; before that the server has received nothing to act on. The fence
- * is checked at that moment: opening a connection takes time, and this process may have lost its lease meanwhile.
+ * Calls `send` when the connection is open; before, the server has nothing to act on. The fence is checked then: this
+ * process may have lost its lease while the connection was opened.
  */
 export function whenConnected(request: ClientRequest, send: () => void): void {
   request.once('socket', (socket: Socket) => {
@@ -130,7 +123,7 @@ export function whenConnected(request: ClientRequest, send: () => void): void {
   });
 }
 
-/** The whole body of an answer. Throws UnansweredError when it ends early, stalls, or exceeds `longestReplyBytes`. */
+/** Throws UnansweredError when the body ends early, stalls, or exceeds `longestReplyBytes`. */
 export function readBody(response: IncomingMessage, { clock, signal }: ExchangeDeps): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const chunks: Buffer[] = [];

@@ -34,7 +34,7 @@ import { selectionQuery, withQuery } from './paths.ts';
 import { openPortForward } from './port-forward-stream.ts';
 import { watchOnce } from './watch-stream.ts';
 
-/** The API of one Kubernetes cluster; the interface documents the methods. */
+/** `KubeApi` documents the methods. */
 export class KubeClient implements KubeApi {
   readonly context: string;
   readonly namespace: string;
@@ -52,7 +52,7 @@ export class KubeClient implements KubeApi {
     return await orUndefined([404], this.#object<T>({ verb: 'get', method: 'GET', path, repeat: 'always' }, options));
   }
 
-  /** Lists page by page. When the continue token has expired, lists everything in one request. */
+  /** Page by page; when the continue token has expired, everything in one request. */
   async list<T extends KubeObject>(path: string, options: KubeListOptions<T> = {}): Promise<KubeList<T>> {
     const { keep = (object) => object } = options;
     const items: T[] = [];
@@ -100,7 +100,7 @@ export class KubeClient implements KubeApi {
       ...(gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds }),
       ...(uid === undefined ? {} : { preconditions: { uid } }),
     });
-    // A conflict means another object of the same name: the intended one no longer exists.
+    // 409: another object has the name, so the intended one no longer exists.
     const gone = uid === undefined ? [404] : [404, 409];
     return (await orUndefined(gone, this.#text({ verb: 'delete', method: 'DELETE', path, body, repeat: 'always' }, options))) !== undefined;
   }
@@ -130,7 +130,7 @@ export class KubeClient implements KubeApi {
     const { items, metadata } = said;
     const { resourceVersion, continue: next } = isObject(metadata) ? metadata : {};
     return {
-      // The server guarantees the fields of a kind; `items` is null when the list is empty.
+      // The server guarantees a kind's fields. `items` is null for an empty list.
       items: (Array.isArray(items) ? items : []) as readonly T[],
       resourceVersion: typeof resourceVersion === 'string' ? resourceVersion : '',
       next: typeof next === 'string' ? next : '',
@@ -153,7 +153,7 @@ export class KubeClient implements KubeApi {
     return await this.#ask(asked, options, (response) => readBody(response, { ...this.#deps, signal: options.signal }));
   }
 
-  /** What `read` returns for a good answer. Logs in again once when the server rejects the credentials. */
+  /** Returns what `read` makes of a good answer. Logs in again once when the server rejects the credentials. */
   async #ask<T>(asked: Asked, { signal }: KubeCallOptions, read: (response: IncomingMessage) => T | Promise<T>): Promise<T> {
     const { clock, login, random } = this.#deps;
     const act = this.#act(asked);
@@ -195,24 +195,23 @@ export class KubeClient implements KubeApi {
 }
 
 /**
- * `if-not-done`: repeat only when the server has certainly not executed it. A second execution would report a false
- * conflict with another client. `if-busy`: repeat only when the server asks for it; the caller has a loop of its own.
+ * `if-not-done`: repeat only if the server has certainly not executed the request. A second execution would report a
+ * false conflict. `if-busy`: repeat only if the server asks for it; the caller has a loop of its own.
  */
 type Asked = KubeRequest & { readonly verb: string; readonly repeat: 'always' | 'if-not-done' | 'if-busy' };
 
 const fieldManager = 'svc';
 const pageSize = 500;
-/** About a second and a half with the delays between them. Callers that need more have a loop of their own. */
+/** With the delays, about 1.5 s. Callers that need more have their own loop. */
 const maxRepeats = 4;
 const retry: Backoff = { firstMs: 125, longestMs: 1_000, jitter: 0.5 };
-/** When the server asks for a longer delay, the request fails with its error instead of waiting. */
+/** When the server asks for a longer delay, the request fails instead of waiting, ms. */
 const longestPauseMs = 10_000;
 
 function trialQuery({ dryRun = false }: KubeTrialOptions): Readonly<Record<string, string>> {
   return dryRun ? { dryRun: 'All' } : {};
 }
 
-/** A request that creates or replaces a whole object. */
 function writing(verb: 'create' | 'update', path: string, object: KubeDraft | KubeObject): Asked {
   const method = verb === 'create' ? 'POST' : 'PUT';
   return { verb, method, path: withQuery(path, { fieldManager }), body: json(object), repeat: 'if-not-done' };
@@ -226,16 +225,16 @@ function nonsense(act: KubeAct): SvcError {
   return unansweredError(act, new Error('what it sent is not what Kubernetes sends'));
 }
 
-/** Whether the same request may succeed after an error answer. */
+/** Whether a repeated request may succeed after an error answer. */
 function mayPass({ method, repeat }: Asked, code: number, status: KubeStatus, pauseMs: number | undefined): boolean {
   if (repeat === 'if-busy') return (code === 429 || code === 503) && pauseMs !== undefined;
   if (code === 429 || (repeat === 'always' && code >= 500 && !isAgainstSchema(status))) return true;
-  // Another client changed an object that the server itself had to read, such as a quota: nothing was done. For a
-  // replacement (PUT), a conflict is the answer.
+  // Another client changed an object that the server had to read, such as a quota, so nothing was done. For PUT, a
+  // conflict is the answer.
   return status.code === 409 && status.reason === 'Conflict' && ['POST', 'PATCH'].includes(method);
 }
 
-/** Whether a request without an answer may be sent again. */
+/** Whether a request without an answer may be repeated. */
 function isRepeatable({ repeat }: Asked, failure: UnansweredError): boolean {
   if (failure.tooLate || isDistrusted(failure)) return false;
   return repeat === 'always' || (repeat === 'if-not-done' && !failure.maybeDone);

@@ -5,20 +5,19 @@ import { isObject, parseJson } from '../shared/json.ts';
 export interface KubeStatus {
   /** HTTP status. */
   readonly code: number;
-  /** Such as `Forbidden`, `Invalid`, `AlreadyExists`; empty when the answer is not a Kubernetes `Status`. */
+  /** Such as `Forbidden` or `AlreadyExists`; empty: the answer is no Kubernetes `Status`. */
   readonly reason: string;
   readonly message: string;
   readonly causes: readonly { readonly reason: string; readonly field: string; readonly message: string }[];
 }
 
-/** The attempted request, for messages: which verb on which path in which context. */
+/** The attempted request, for messages. */
 export interface KubeAct {
   readonly verb: string;
   readonly path: string;
   readonly context: string;
 }
 
-/** Carries the answer as the `cause` of the errors that `statusError` makes. */
 class StatusAnswer extends Error {
   override readonly name = 'StatusAnswer';
   readonly status: KubeStatus;
@@ -29,20 +28,17 @@ class StatusAnswer extends Error {
   }
 }
 
-/** The API server's own answer behind an error; undefined when it sent none. */
+/** The API server's answer behind an error; undefined when it sent none. */
 export function kubeStatusOf(error: unknown): KubeStatus | undefined {
   return error instanceof Error && error.cause instanceof StatusAnswer ? error.cause.status : undefined;
 }
 
-/**
- * Whether the server rejected the object against its schema. Most versions report that for an apply as a server error
- * (500), although a retry fails the same.
- */
+/** Rejected against the object's schema: a retry fails too, although most versions report a server error (500). */
 export function isAgainstSchema({ message }: KubeStatus): boolean {
   return message.includes('failed to create typed patch object');
 }
 
-/** An answer as a status, whatever its format: proxies answer in HTML. */
+/** An answer of any format: proxies answer in HTML. */
 export function readStatus(code: number, body: string): KubeStatus {
   const said = parseJson(body);
   if (isObject(said) && said['kind'] === 'Status') return statusOfObject(said, code);
@@ -57,7 +53,7 @@ export function readStatus(code: number, body: string): KubeStatus {
 const longestQuote = 300;
 const longestMessage = 4000;
 
-/** A `Status` object as the API server sends it, also within a watch or over a channel. */
+/** A `Status` object from a body, a watch or a channel. */
 export function statusOfObject(said: Readonly<Record<string, unknown>>, code: number): KubeStatus {
   const details = said['details'];
   const causes = isObject(details) && Array.isArray(details['causes']) ? details['causes'].filter((cause) => isObject(cause)) : [];
@@ -87,19 +83,17 @@ export function statusError(act: KubeAct, status: KubeStatus): SvcError {
   return new SvcError('SVC_KUBERNETES', `The cluster ${act.context} did not ${what}: ${status.message}`, { cause });
 }
 
-/**
- * Node's codes for untrusted certificates: OpenSSL's verification, and names in a certificate. A retry fails the same.
- */
+/** Node's codes for untrusted certificates: OpenSSL's verification, and names in a certificate. */
 const distrust = /^(ERR_TLS_CERT_|CERT_|DEPTH_ZERO_SELF_SIGNED_CERT$|SELF_SIGNED_CERT_IN_CHAIN$|UNABLE_TO_)/;
 
-/** Whether the server answered but failed certificate verification: it is not the one that the kubeconfig describes. */
+/** Whether the certificate failed verification: the server is not the kubeconfig's, and a retry fails too. */
 export function isDistrusted(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if ('code' in error && typeof error.code === 'string' && distrust.test(error.code)) return true;
   return error.cause !== undefined && isDistrusted(error.cause);
 }
 
-/** The error of a request that got no answer. */
+/** The error of a request without an answer. */
 export function unansweredError(act: KubeAct, why: unknown): SvcError {
   if (isDistrusted(why)) {
     return new SvcError('SVC_CREDENTIALS', `The API server of ${act.context} shows a certificate that is not trusted: ${messageOf(why)}`, {
@@ -112,7 +106,7 @@ export function unansweredError(act: KubeAct, why: unknown): SvcError {
   });
 }
 
-/** `list pods in namespace default`, derived from an API path. */
+/** `list pods in namespace default`, from an API path. */
 export function actText({ verb, path }: KubeAct): string {
   const segments = (path.split('?')[0] ?? '')
     .split('/')
@@ -136,7 +130,6 @@ function decoded(segment: string): string {
   try {
     return decodeURIComponent(segment);
   } catch {
-    // Not worth an error: the text is only shown.
     return segment;
   }
 }

@@ -6,14 +6,11 @@ import { envVar } from '../shared/env.ts';
 import { hasErrno, messageOf, SvcError } from '../shared/errors.ts';
 import { isObject } from '../shared/json.ts';
 
-/** Where credentials for Kubernetes clusters are read from. */
+/** Sources of credentials for Kubernetes clusters. */
 export interface KubeconfigSource {
-  /** Files to merge; the first definition of a name counts. Missing files are skipped. */
+  /** The first definition of a name counts. Missing files are skipped. */
   readonly files: readonly string[];
-  /**
-   * Of the pod that this process runs in: its API server, and the folder of its service account. Undefined outside of
-   * Kubernetes.
-   */
+  /** API server and service account's folder of the pod that this process runs in; undefined outside Kubernetes. */
   readonly pod: { readonly host: string; readonly port: string; readonly folder: string } | undefined;
 }
 
@@ -28,14 +25,14 @@ export interface Kubeconfig {
   readonly users: ReadonlyMap<string, KubeconfigPart>;
 }
 
-/** One complete context. Holds secrets: show only the fields marked "may be shown". */
+/** One context. Holds secrets: show only the fields marked "may be shown". */
 export interface KubeCluster {
   readonly context: string;
   /** May be shown. */
   readonly namespace: string;
-  /** May be shown: user name and password are removed from it. */
+  /** May be shown: without user name and password. */
   readonly server: string;
-  /** May be shown. True when the kubeconfig disables checks of the API server's certificate. */
+  /** May be shown. True: the API server's certificate is not checked. */
   readonly insecure: boolean;
   /** May be shown: `credential plugin aws`, `client certificate`, `token` … */
   readonly login: string;
@@ -48,10 +45,7 @@ export interface KubeCluster {
 
 const serviceAccountFolder = '/var/run/secrets/kubernetes.io/serviceaccount';
 
-/**
- * The sources that kubectl uses: the files of KUBECONFIG or `~/.kube/config`, and the service account of the
- * surrounding pod.
- */
+/** kubectl's sources: the files of KUBECONFIG or `~/.kube/config`, and the surrounding pod's service account. */
 export function defaultKubeconfigSource(): KubeconfigSource {
   const given = envVar('KUBECONFIG');
   const files =
@@ -61,7 +55,7 @@ export function defaultKubeconfigSource(): KubeconfigSource {
   return { files: files.map((file) => resolve(file)), pod: pod === undefined || !isFile(join(pod.folder, 'token')) ? undefined : pod };
 }
 
-/** Reads and merges the files as kubectl does: the first definition of a name counts. */
+/** Merges the files as kubectl does: the first definition of a name counts. */
 export function readKubeconfig(files: readonly string[]): Kubeconfig {
   let currentContext: string | undefined;
   const contexts = new Map<string, KubeconfigPart>();
@@ -80,7 +74,7 @@ export function readKubeconfig(files: readonly string[]): Kubeconfig {
   return { currentContext, contexts, clusters, users };
 }
 
-/** Differs when the files have changed since. */
+/** Differs when the files have changed. */
 export function kubeconfigStamp(files: readonly string[]): string {
   return files.map(stampOf).join('|');
 }
@@ -129,8 +123,7 @@ function withAbsolutePaths(part: KubeconfigPart, folder: string, fields: readonl
   for (const field of fields) {
     const path = part[field];
     const data = part[`${field}-data`];
-    // With both present, kubectl uses the data but the library uses the file. Remove the file, so that the library
-    // agrees with kubectl.
+    // With both, kubectl uses the data but the library the file. Without the file they agree.
     if (data !== undefined && data !== '') delete changed[field];
     else if (typeof path === 'string' && path !== '' && !isAbsolute(path)) changed[field] = join(folder, path);
   }
@@ -148,7 +141,7 @@ function isFile(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
 }
 
-/** Whether the host of a URL is this machine, by name or address. */
+/** Whether a URL's host is this machine. */
 export function isLoopback(hostname: string): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || hostname === '::1' || /^127\.\d+\.\d+\.\d+$/.test(hostname);
 }

@@ -3,7 +3,6 @@ import type { LeaseLock, LeaseView } from '../domain/leadership.ts';
 import type { KubeApi, KubeDraft, KubeMetadata, KubeObject } from './kube-api.ts';
 import { pathOfAll, pathOfOne } from './paths.ts';
 
-/** The fields of a coordination.k8s.io/v1 Lease that svc uses. */
 interface LeaseObject extends KubeObject {
   readonly spec?: {
     readonly holderIdentity?: string | null;
@@ -14,15 +13,15 @@ interface LeaseObject extends KubeObject {
   };
 }
 
-/** On every Lease that svc has written. The standard field holds whole seconds and allows no zero. */
+/** On every Lease of svc: the standard field holds whole seconds and allows no zero. */
 export const durationAnnotation = 'svc-lease-duration-ms';
-/** The field has 32 bits. Without the cap, no process could take a Lease whose field was set to its maximum. */
+/** The field has 32 bits. Uncapped, no process could take a Lease whose field was set to the maximum. */
 const mostTransitions = 2 ** 31 - 1;
 const neverHeld: LeaseView = { holder: null, term: 0, renewal: '', durationMs: 0 };
 
 /**
- * A Kubernetes Lease. The API server checks the object's version, which makes each write a compare-and-set. The times
- * in it are for readers; no decision depends on them.
+ * A Kubernetes Lease. Each write is a compare-and-set by the object's version. The times in it are for readers; no
+ * decision depends on them.
  */
 export function kubernetesLease(
   api: Pick<KubeApi, 'create' | 'get' | 'replace'>,
@@ -32,7 +31,7 @@ export function kubernetesLease(
 ): LeaseLock {
   const collection = pathOfAll('Lease', namespace);
   const path = pathOfOne('Lease', namespace, name);
-  // The last object read: a replacement must keep what other programs wrote into it.
+  // Last read: a replacement must keep what other programs wrote into it.
   let known: LeaseObject | undefined;
 
   const view = (lease: LeaseObject | undefined): LeaseView => {
@@ -53,7 +52,7 @@ export function kubernetesLease(
         return made === undefined ? undefined : view(made);
       }
       const metadata = known?.metadata.resourceVersion === seen.renewal ? known.metadata : undefined;
-      // The caller's view is not the last read: another process has renewed since.
+      // Another process has renewed since the caller's view.
       if (metadata === undefined) return undefined;
       const next = { ...known, metadata: { ...metadata, annotations: { ...metadata.annotations, ...annotations } }, spec };
       const written = await api.replace<LeaseObject>(path, next, { signal });
@@ -78,7 +77,7 @@ function specOf(
   { holder, durationMs, now }: { readonly holder: string; readonly durationMs: number; readonly now: string },
 ): NonNullable<LeaseObject['spec']> {
   const isRenewal = seen.holder === holder;
-  // Computed from the caller's view, not from the object. That repairs a Lease that was edited by hand.
+  // From the caller's view, not from the object: this repairs a Lease that was edited by hand.
   const term = isRenewal ? seen.term : seen.term + 1;
   const madeAt = known === undefined ? term - 1 : madeAtSeconds(known.metadata);
   return {
@@ -91,9 +90,8 @@ function specOf(
 }
 
 /**
- * The term is the number of transitions plus the second in which the object was created, by the API server's clock. A
- * deleted and recreated Lease starts at zero transitions, but terms must not decrease: processes would ignore the next
- * leader.
+ * The term is the number of transitions plus the second of the object's creation by the API server's clock. A recreated
+ * Lease starts at zero transitions, but terms must not decrease: processes would ignore the next leader.
  */
 function viewOf(lease: LeaseObject | undefined): LeaseView {
   if (lease === undefined) return neverHeld;
@@ -112,9 +110,7 @@ function madeAtSeconds(metadata: KubeMetadata): number {
   return Number.isNaN(ms) ? 0 : Math.floor(ms / 1000);
 }
 
-/**
- * The annotation counts only while it fits the field: another program may have renewed the Lease without updating it.
- */
+/** The annotation counts only if it fits the field: another program may have renewed the Lease without it. */
 function durationOf(metadata: KubeMetadata, seconds: number): number {
   const exact = Number(metadata.annotations?.[durationAnnotation]);
   return Number.isFinite(exact) && Math.max(1, Math.ceil(exact / 1000)) === seconds ? exact : seconds * 1000;

@@ -9,55 +9,51 @@ import { fingerprint } from '../shared/hex.ts';
 import { isObject } from '../shared/json.ts';
 import { kubeconfigStamp, type KubeCluster, type KubeconfigPart } from './kubeconfig.ts';
 
-/** Address and credentials of an API server for one request. Holds secrets: never shown. */
+/** Address and credentials of an API server for one request. Secret: never shown. */
 export interface KubeAccess {
-  /** Without a trailing slash; may have a path. */
+  /** Without trailing slash; may have a path. */
   readonly server: URL;
   readonly headers: OutgoingHttpHeaders;
-  /** `user:password` of basic authentication. */
+  /** `user:password`, for basic authentication. */
   readonly auth: string | undefined;
   readonly tls: ConnectionOptions;
-  /** Keeps connections; for requests. */
+  /** For requests; keeps connections. */
   readonly agent: HttpAgent;
-  /** For connections that become WebSockets. Set only with a proxy. */
+  /** For connections that become WebSockets; only with a proxy. */
   readonly upgradeAgent: HttpAgent | undefined;
 }
 
-/** Keeps a user logged in: runs credential plugins, renews tokens, and reads the kubeconfig again after a change. */
+/** Keeps a user logged in: runs credential plugins, renews tokens, reads a changed kubeconfig again. */
 export interface KubeLogin {
-  /** The credentials to send now. Throws SVC_CREDENTIALS. */
+  /** Current credentials. Throws SVC_CREDENTIALS. */
   access(signal?: AbortSignal): Promise<KubeAccess>;
-  /** The server rejected these credentials. Discards all cached ones, unless that has happened since. */
+  /** The server rejected these credentials: discards all cached ones, unless that happened meanwhile. */
   refused(access: KubeAccess): void;
   /** Open connections may be dead: the next requests open new ones. */
   forgetConnections(): void;
 }
 
-/** A plugin may wait for a user at a browser. A longer login fails. */
+/** Time for a user at a browser. A longer login fails. */
 const loginTimeoutMs = 60_000;
 
-/** Characters of a plugin's output that a message shows. */
+/** Characters of a plugin's output in a message. */
 const longestReason = 500;
 
-/**
- * Shorter than the idle limits of load balancers. Otherwise a request could reuse a connection at the moment when it is
- * closed.
- */
+/** Below load balancers' idle limits: a request must not reuse a connection at the moment when it is closed. */
 const idleSocketMs = 30_000;
 
-/** `read` finds the context in the files; it is called again when they have changed. */
+/** `read` finds the context in the files. It is called again when they have changed. */
 export function kubeLogin(files: readonly string[], read: () => KubeCluster, clock: Clock): KubeLogin {
   let current: { readonly stamp: string; readonly cluster: KubeCluster; readonly library: KubeConfig } | undefined;
   let kept: { readonly key: string; readonly agent: HttpAgent } | undefined;
   let underWay: Promise<LoggedIn> | undefined;
-  /** Access objects made from the current login. */
   let issued = new WeakSet<KubeAccess>();
 
   const load = async (): Promise<NonNullable<typeof current>> => {
     const stamp = kubeconfigStamp(files);
     if (current?.stamp === stamp) return current;
     const cluster = read();
-    // Loading takes half a second. Only commands that use Kubernetes pay for it.
+    // Loading takes half a second. Only commands that use Kubernetes wait for it.
     const { KubeConfig: LazyConfig } = await import('@kubernetes/client-node');
     const library = new LazyConfig();
     library.loadFromString(JSON.stringify(configOf(cluster)));
@@ -70,9 +66,7 @@ export function kubeLogin(files: readonly string[], read: () => KubeCluster, clo
     return { cluster, options: await loginOptions(library, cluster, clock) };
   };
 
-  /**
-   * One login for all concurrent callers: it may start a program, which takes a second of CPU time, or ask a server.
-   */
+  /** Shared by concurrent callers: a login may start a program, which takes a second of CPU time, or ask a server. */
   const sharedLogIn = (): Promise<LoggedIn> => {
     if (underWay !== undefined) return underWay;
     const own = logIn().finally(() => {
@@ -124,13 +118,12 @@ export function kubeLogin(files: readonly string[], read: () => KubeCluster, clo
 
 const late = (): Error => new Error(`no answer within ${loginTimeoutMs / 1_000} s`);
 
-/** A login, as the library returns it. */
 interface LoggedIn {
   readonly cluster: KubeCluster;
   readonly options: RequestOptions;
 }
 
-/** The library's request options for a user. It may have to log the user in first. Throws SVC_CREDENTIALS. */
+/** The library may have to log the user in first. Throws SVC_CREDENTIALS. */
 async function loginOptions(library: KubeConfig, cluster: KubeCluster, clock: Clock): Promise<RequestOptions> {
   const options: RequestOptions = {};
   try {
@@ -151,13 +144,10 @@ function newAgent(cluster: KubeCluster, tls: ConnectionOptions): HttpAgent {
   return cluster.server.startsWith('http:') ? new HttpAgent(options) : new HttpsAgent({ ...options, ...tls });
 }
 
-/**
- * The library's input. It always names a user: without one the library would drop the Kubernetes cluster's
- * certificates.
- */
+/** Always names a user: without one the library would drop the Kubernetes cluster's certificates. */
 function configOf(cluster: KubeCluster): unknown {
   const said: Record<string, unknown> = { ...cluster.cluster };
-  // Only loopback may be used without TLS (kubectl proxy). The library requires this flag for it.
+  // Without TLS, which only loopback may omit (kubectl proxy), the library requires this flag.
   if (cluster.server.startsWith('http:')) said['insecure-skip-tls-verify'] = true;
   return {
     apiVersion: 'v1',
@@ -171,14 +161,14 @@ function configOf(cluster: KubeCluster): unknown {
 
 function forLibrary(cluster: KubeCluster): KubeconfigPart {
   const { tokenFile, exec, ...user } = cluster.user;
-  // The library reads token files only for the service account of a pod, and reads them again each minute. This entry
-  // makes it read this file too.
+  // The library reads a token file, again each minute, only for a pod's service account. This entry makes it read this
+  // file too.
   if (typeof tokenFile === 'string') return { ...user, token: undefined, 'auth-provider': { name: 'tokenFile', config: { tokenFile } } };
   if (!isObject(exec)) return user;
   return { ...user, exec: { ...exec, env: [...(Array.isArray(exec['env']) ? exec['env'] : []), execInfo(exec, cluster)] } };
 }
 
-/** The environment variable that kubectl passes to a plugin. Several plugins fail without it. */
+/** The variable that kubectl passes to a plugin; several plugins fail without it. */
 function execInfo(exec: KubeconfigPart, cluster: KubeCluster): { readonly name: string; readonly value: string } {
   const { server } = cluster;
   const clusterInfo = {
@@ -192,7 +182,7 @@ function execInfo(exec: KubeconfigPart, cluster: KubeCluster): { readonly name: 
   return { name: 'KUBERNETES_EXEC_INFO', value: JSON.stringify({ apiVersion: exec['apiVersion'], kind: 'ExecCredential', spec }) };
 }
 
-/** Always sets verification explicitly, so that no environment variable can turn it off. */
+/** Sets verification explicitly, so that no environment variable can turn it off. */
 function tlsOf(options: RequestOptions, cluster: KubeCluster): ConnectionOptions {
   const { ca, cert, key, servername } = options;
   return {
@@ -204,10 +194,7 @@ function tlsOf(options: RequestOptions, cluster: KubeCluster): ConnectionOptions
   };
 }
 
-/**
- * Includes impersonation of groups, which the library omits. Without it, requests would have more rights than the user
- * intended.
- */
+/** The library omits impersonated groups. Without them, requests would have more rights than the user intended. */
 function headersOf(options: RequestOptions, { user }: KubeCluster): OutgoingHttpHeaders {
   const headers: OutgoingHttpHeaders = {};
   for (const [name, value] of Object.entries(options.headers ?? {})) headers[name] = typeof value === 'string' ? value.trim() : value;
@@ -223,7 +210,7 @@ function headersOf(options: RequestOptions, { user }: KubeCluster): OutgoingHttp
   return headers;
 }
 
-/** Never quotes a plugin's output where it could be the credential itself. */
+/** Does not quote output that could be the credential itself. */
 function loginError(cluster: KubeCluster, error: unknown): SvcError {
   const { exec } = cluster.user;
   const plugin = isObject(exec) ? ` (credential plugin ${String(exec['command'])})` : '';

@@ -1,6 +1,5 @@
 import type { KubeDraft, KubeSelection, PodRef } from './kube-api.ts';
 
-/** API path segments of each kind: its group and version, and the name of its collection. */
 const kinds = {
   ConfigMap: { group: '/api/v1', plural: 'configmaps' },
   Event: { group: '/api/v1', plural: 'events' },
@@ -22,22 +21,21 @@ const kinds = {
   SelfSubjectRulesReview: { group: '/apis/authorization.k8s.io/v1', plural: 'selfsubjectrulesreviews' },
 } as const;
 
-/** Kinds whose API version differs between Kubernetes versions: the caller states it. */
+/** Their API version depends on that of Kubernetes: the caller states it. */
 const variedPlurals: Readonly<Record<string, string>> = { PodDisruptionBudget: 'poddisruptionbudgets' };
 
-/** Kinds with a fixed API path. */
 type KubeKind = keyof typeof kinds;
 
 /** Path of the Kubernetes version. */
 export const versionPath = '/version';
 
-/** The path of all objects of a kind: in a namespace, or without one in the whole Kubernetes cluster. */
+/** Path of all objects of a kind: in a namespace, or without one in the whole Kubernetes cluster. */
 export function pathOfAll(kind: KubeKind, namespace?: string): string {
   const { group, plural } = kinds[kind];
   return `${group}${withinPath(namespace)}/${plural}`;
 }
 
-/** The path of one object of a kind; `namespace` is undefined for kinds without namespaces. */
+/** Path of one object. `namespace` undefined: its kind has none. */
 export function pathOfOne(kind: KubeKind, namespace: string | undefined, name: string): string {
   return `${pathOfAll(kind, namespace)}/${encodeURIComponent(name)}`;
 }
@@ -49,7 +47,7 @@ export function pathOf({ apiVersion, kind, metadata }: Pick<KubeDraft, 'apiVersi
   return `${group}${withinPath(typeof namespace === 'string' ? namespace : undefined)}/${pluralOf(kind)}/${encodeURIComponent(metadata.name)}`;
 }
 
-/** The path of a pod, or of a subresource of it. */
+/** The path of a pod or its subresource. */
 export function podPath({ namespace, name }: PodRef, below?: string): string {
   const path = pathOfOne('Pod', namespace, name);
   return below === undefined ? path : `${path}/${below}`;
@@ -61,7 +59,7 @@ export function withQuery(path: string, query: Readonly<Record<string, string>>)
   return text === '' ? path : `${path}${path.includes('?') ? '&' : '?'}${text}`;
 }
 
-/** The query parameters that select objects of a collection. */
+/** Query parameters that select objects of a collection. */
 export function selectionQuery({ labels = {}, labelSelector, fieldSelector }: KubeSelection): Readonly<Record<string, string>> {
   const parts = Object.entries(labels).map(([name, value]) => `${name}=${value}`);
   if (labelSelector !== undefined && labelSelector !== '') parts.push(labelSelector);

@@ -1,23 +1,21 @@
 import type { ContainerStatus, Pod } from './pod.ts';
 
-/** Why a pod does not run, according to its own status. */
+/** Why a pod does not run, from its status. */
 export interface PodTrouble {
   /**
-   * `no-room`: no node accepts the pod, or the scheduler has tried none yet. `image`: the image pull fails and is
-   * retried. `crash`: a container failed, or fails repeatedly. `setup`: the pod's description is invalid, and waiting
-   * does not help. `other`: anything else, may pass.
+   * `no-room`: no node accepts the pod, or none was tried yet. `image`: the pull fails and is retried. `crash`: a
+   * container failed, or fails repeatedly. `setup`: the pod's description is invalid; waiting does not help. `other`:
+   * may pass.
    */
   readonly kind: 'no-room' | 'image' | 'crash' | 'setup' | 'other';
   /** Kubernetes' reason, such as `Unschedulable`. */
   readonly reason: string;
   readonly message: string | undefined;
-  /** Undefined when the problem concerns the whole pod. */
+  /** Undefined: the problem concerns the whole pod. */
   readonly container: ContainerStatus | undefined;
-  /** Of the container. */
   readonly image: string | undefined;
 }
 
-/** Waiting reasons of a container that is starting normally. */
 const harmless = new Set(['ContainerCreating', 'PodInitializing']);
 
 const kindOfReason: Readonly<Record<string, PodTrouble['kind']>> = {
@@ -31,7 +29,7 @@ const kindOfReason: Readonly<Record<string, PodTrouble['kind']>> = {
   CreateContainerConfigError: 'setup',
 };
 
-/** The problem that keeps a pod from running; undefined when there is no problem, or none is known yet. */
+/** Finds a pod's problem; undefined when it has none, or none is known yet. */
 export function podTrouble({ spec, status = {} }: Pick<Pod, 'spec' | 'status'>): PodTrouble | undefined {
   const unscheduled = status.conditions?.find((one) => one.type === 'PodScheduled' && one.status === 'False');
   if (unscheduled !== undefined) {
@@ -53,7 +51,7 @@ export function podTrouble({ spec, status = {} }: Pick<Pod, 'spec' | 'status'>):
   return undefined;
 }
 
-/** A problem in a few words, without a full stop. `said` is additional detail. */
+/** Describes a problem in a few words, without a full stop. `said`: more detail. */
 export function troubleText({ kind, reason, message, image }: PodTrouble, said = message): string {
   if (kind === 'image') {
     const cause = pullCause(said, image);
@@ -63,7 +61,7 @@ export function troubleText({ kind, reason, message, image }: PodTrouble, said =
   return text === '' ? reason : `${reason}: ${text}`;
 }
 
-/** Causes that are more specific than the text after them, or than the last part alone. */
+/** Causes that say more than the text after them, or than the last part alone. */
 const specificCauses = [
   /pull access denied/i,
   /no match for platform in manifest/i,
@@ -72,19 +70,12 @@ const specificCauses = [
   /requested access to the resource is denied/i,
 ];
 
-/**
- * Parts that are no cause: the name of the failed step, the requested address, and words that only introduce the next
- * part.
- */
+/** Parts without a cause: the failed step, the requested address, and introductions of the next part. */
 const needless = /^(?:https?:\/\/\S*|rpc error|server message|Error|ErrImagePull|code = \w+|Back-off pulling image .*)$/i;
 
-/** Words that precede a cause within the same part of a message. */
 const preface = /^(?:code = \w+ desc = |lookup \S+(?: on \S+)? ?)/;
 
-/**
- * The innermost cause of a failed image pull, without the text that the runtime, its client and the registry wrap
- * around it. Undefined when the message reports only the failure itself.
- */
+/** The innermost cause of a failed pull. Undefined when the message reports only the failure. */
 export function pullCause(said: string | undefined, image: string | undefined): string | undefined {
   const parts = (said ?? '')
     .replaceAll(/\s*\n\s*/g, ': ')
@@ -95,18 +86,12 @@ export function pullCause(said: string | undefined, image: string | undefined): 
   return parts.find((part) => specificCauses.some((pattern) => pattern.test(part))) ?? parts.at(-1);
 }
 
-/**
- * Whether a part only repeats the image's name, which the message shows already: `Failed to pull image "a:1"`, `failed
- * to resolve reference "a:1"`, `docker.io/library/a:1`.
- */
+/** Whether a part only repeats the image's name: `Failed to pull image "a:1"`, `docker.io/library/a:1`. */
 function isAboutImage(part: string): boolean {
   return /^failed to \w+(?: and \w+)?(?: \w+)* "[^"]*"$/i.test(part) || /^[\w.-]+(?::\d+)?\/[\w./-]+(?::[\w.-]+)?(?:@sha256)?$/.test(part);
 }
 
-/**
- * Whether the registry answered and a retry would get the same answer. Without an answer, a pull on another node or
- * later may succeed.
- */
+/** Whether the registry answered, so a retry would fail too. Otherwise a later pull or another node may succeed. */
 export function isDefiniteAnswer(said: string | undefined): boolean {
   return definite.test(said ?? '');
 }

@@ -10,18 +10,18 @@ export interface Pod extends KubeObject {
     readonly containers?: readonly ContainerSpec[];
     readonly initContainers?: readonly ContainerSpec[];
     readonly overhead?: Quantities;
-    /** Pod-level resources, from Kubernetes 1.34 on. They take precedence over the requests of containers. */
+    /** From Kubernetes 1.34 on; takes precedence over containers' requests. */
     readonly resources?: { readonly requests?: Quantities };
   };
   readonly status?: PodStatus;
 }
 
-/** Whether all containers of a pod have ended, with success or failure: it no longer runs and uses no capacity. */
+/** Whether all containers have ended: the pod uses no capacity. */
 export function hasEnded({ status }: Pick<Pod, 'status'>): boolean {
   return status?.phase === 'Succeeded' || status?.phase === 'Failed';
 }
 
-/** Whether every started container of a pod has ended, even while the pod's phase does not show it. */
+/** Whether every started container has ended, even if the pod's phase does not show it. */
 export function runsNothing({ status }: Pick<Pod, 'status'>): boolean {
   const containers = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
   return containers.length > 0 && containers.every(({ state }) => state?.terminated !== undefined);
@@ -60,10 +60,7 @@ export interface ContainerStatus {
   readonly name: string;
   readonly ready?: boolean;
   readonly restartCount?: number;
-  /**
-   * What the node has allocated to the container at present. From Kubernetes 1.33 on, the amounts of a running
-   * container can change.
-   */
+  /** What the node has allocated now. From Kubernetes 1.33 on, a running container's amounts can change. */
   readonly resources?: { readonly requests?: Quantities };
   readonly allocatedResources?: Quantities;
   readonly state?: {

@@ -6,18 +6,15 @@ import type { KubeDeps } from './http-exchange.ts';
 import type { KubeCallOptions, PodRef } from './kube-api.ts';
 import { podPath } from './paths.ts';
 
-/** The protocol that kubelets of all versions support. Newer ones also carry SPDY in a WebSocket, for kubectl. */
+/** Kubelets of all versions support it. Newer ones also carry SPDY in a WebSocket, for kubectl. */
 const protocols = ['v4.channel.k8s.io'];
 const channels = { data: 0, error: 1 } as const;
-/** The first message of each channel: the port. */
+/** Each channel begins with the port. */
 const portBytes = 2;
-/**
- * The protocol cannot carry a half-close. After the caller has ended its side, replies still pass. After this long
- * without a reply, the caller is presumed gone.
- */
+/** ms. The protocol has no half-close: a caller that ended its side and gets no reply for so long is presumed gone. */
 const halfClosedMs = 60_000;
 
-/** A connection to a port of a pod, as `KubeApi.portForward`. */
+/** Implements `KubeApi.portForward`. */
 export async function openPortForward(deps: KubeDeps, pod: PodRef, port: number, { signal }: KubeCallOptions): Promise<Duplex> {
   const act = { verb: 'get', path: `${podPath(pod, 'portforward')}?ports=${port}`, context: deps.context };
   const name = `port ${port} of the pod ${pod.namespace}/${pod.name} in ${deps.context}`;
@@ -38,8 +35,7 @@ class PortStream extends Duplex implements ChannelListener {
     this.#socket = socket;
     this.#name = name;
     this.#clock = clock;
-    // The server's refusal may arrive together with its acceptance, before the caller has the stream to attach a
-    // handler.
+    // The server's refusal may come with its acceptance, before the caller can attach a handler.
     this.on('error', () => undefined);
   }
 

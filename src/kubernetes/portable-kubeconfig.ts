@@ -4,25 +4,17 @@ import { isObject } from '../shared/json.ts';
 import { inClusterContext, kubeContexts } from './contexts.ts';
 import { defaultKubeconfigSource, isLoopback, type KubeCluster, type KubeconfigPart, type KubeconfigSource } from './kubeconfig.ts';
 
-/** The kubeconfig that gives a remote controller access to the same Kubernetes clusters. */
 interface PortableKubeconfig {
-  /**
-   * A kubeconfig that needs no other file and no program, as JSON (a subset of YAML). Holds secrets. Undefined when no
-   * context is portable.
-   */
+  /** As JSON (a subset of YAML); needs no other file and no program. Secret. Undefined: no context is portable. */
   readonly text: string | undefined;
   readonly contexts: readonly string[];
-  /** Contexts that are not portable, and why. */
   readonly leftOut: readonly { readonly context: string; readonly reason: string }[];
 }
 
-/** Auth providers whose logins svc renews itself, from the content of the kubeconfig. */
+/** Auth providers whose logins svc renews itself, from the kubeconfig. */
 const portableProviders = ['oidc'];
 
-/**
- * A kubeconfig with only the given contexts, with certificates, keys and tokens embedded. Throws SVC_CREDENTIALS when
- * the kubeconfig cannot be read.
- */
+/** Has only the given contexts, with certificates, keys and tokens. Throws SVC_CREDENTIALS for unreadable files. */
 export function portableKubeconfig(names: readonly string[], source: KubeconfigSource = defaultKubeconfigSource()): PortableKubeconfig {
   const contexts = kubeContexts(source);
   const leftOut: { context: string; reason: string }[] = [];

@@ -19,10 +19,10 @@ const suffixes: Readonly<Record<string, number>> = {
   Ei: 2 ** 60,
 };
 
-/** Bytes of a GB in svc's files: the unit of graphics drivers and of SkyPilot's catalogue. */
+/** A GB in svc's files: the unit of graphics drivers and of SkyPilot's catalogue. */
 export const bytesPerGb = 2 ** 30;
 
-/** An amount in Kubernetes' notation (`500m`, `2Gi`, `1e3`, 4) as a number; undefined when it is invalid. */
+/** Kubernetes' notation (`500m`, `2Gi`, `1e3`, 4) as a number; undefined when invalid. */
 export function parseQuantity(quantity: string | number | undefined): number | undefined {
   if (typeof quantity === 'number') return quantity;
   const match = /^([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)([a-zA-Z]*)$/.exec(quantity?.trim() ?? '');
@@ -30,10 +30,9 @@ export function parseQuantity(quantity: string | number | undefined): number | u
   return match === null || factor === undefined ? undefined : Number(match[1]) * factor;
 }
 
-/** Amounts of every resource, as numbers. */
 type Amounts = ReadonlyMap<string, number>;
 
-/** Quantities as numbers; unreadable ones are left out. */
+/** Leaves out unreadable quantities. */
 export function readQuantities(quantities: Quantities | undefined): Amounts {
   const amounts = new Map<string, number>();
   for (const name in quantities) {
@@ -44,9 +43,9 @@ export function readQuantities(quantities: Quantities | undefined): Amounts {
 }
 
 /**
- * The scheduler's reservation for a pod: the sum of its containers or the largest init container, whichever is more,
- * plus the pod's overhead. Sidecars (init containers with `restartPolicy: Always`) count with both. Pod-level requests
- * take precedence.
+ * What the scheduler reserves for a pod: the sum of its containers or its largest init container, whichever is more,
+ * plus the overhead. Sidecars (init containers with `restartPolicy: Always`) count with both. Pod-level requests have
+ * precedence.
  */
 export function podRequests(pod: Pod): Amounts {
   const { containers = [], initContainers = [], overhead, resources } = pod.spec ?? {};
@@ -68,10 +67,7 @@ export function podRequests(pod: Pod): Amounts {
   return total;
 }
 
-/**
- * What containers have reserved now. While a running container is being resized, the larger of the old and the new
- * amounts counts. A resize that its node rejected for good does not count.
- */
+/** Reserved now: during a resize, the larger of both amounts. A resize that its node rejected for good is ignored. */
 function actualRequests({ status = {} }: Pod): (container: ContainerSpec) => Amounts {
   const isRefused = status.conditions?.some(({ type, reason }) => type === 'PodResizePending' && reason === 'Infeasible') === true;
   const byName = new Map([...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])].map((one) => [one.name, one]));
@@ -82,16 +78,13 @@ function actualRequests({ status = {} }: Pod): (container: ContainerSpec) => Amo
     const amounts = new Map(isRefused ? [] : asked);
     raise(amounts, readQuantities(now.resources?.requests));
     raise(amounts, readQuantities(now.allocatedResources));
-    // For resources that the node does not report, the requested amount counts.
+    // The node does not report every resource.
     for (const [name, amount] of asked) if (!amounts.has(name)) amounts.set(name, amount);
     return amounts;
   };
 }
 
-/**
- * A limit without a request is also the request. API servers fill it in; this does the same for pods that they have not
- * processed.
- */
+/** A limit without a request is also the request. API servers fill it in; pods may not be processed yet. */
 function requestsOf({ resources }: ContainerSpec): Amounts {
   return readQuantities({ ...resources?.limits, ...resources?.requests });
 }

@@ -9,22 +9,18 @@ import { kubeStatusOf, statusOfObject } from './kube-errors.ts';
 import { selectionQuery } from './paths.ts';
 
 /**
- * How long the server is asked to keep a watch, in seconds. Short, because only its end reveals a dead connection.
- * Bookmarks come once a minute at best, and never in a Kubernetes cluster without changes. A new watch is cheap and
- * continues where the last one ended.
+ * Requested length of a watch, s. Short, because only its end reveals a dead connection: bookmarks come once a minute
+ * at best, and never without changes. A new watch is cheap and continues where the last one ended.
  */
 const watchSeconds = 25;
-/** After that much silence beyond the expected end, the server or the connection to it is gone. */
+/** With more silence beyond the expected end, the server or the connection is gone. */
 const graceSeconds = 10;
 const silenceSeconds = watchSeconds + graceSeconds;
 const silence: KubeWatchEnd = { how: 'failed', reason: `nothing came for ${silenceSeconds} s` };
 /** Far longer than any object (etcd accepts 1.5 MiB). */
 const longestLine = 16 * 1024 * 1024;
 
-/**
- * One watch connection, as `KubeApi.watch`; `open` sends the request. Throws only SVC_NOT_LEADER: every other failure is reported as the end of
- * the watch.
- */
+/** Implements `KubeApi.watch`; `open` sends the request. Throws only SVC_NOT_LEADER; other failures end the watch. */
 export async function watchOnce<T extends KubeObject>(
   open: (query: Readonly<Record<string, string>>) => Promise<IncomingMessage>,
   { clock, login }: Pick<KubeDeps, 'clock' | 'login'>,
@@ -46,13 +42,13 @@ export async function watchOnce<T extends KubeObject>(
   } catch (error) {
     if (signal.aborted) return { how: 'aborted' };
     if (kubeStatusOf(error)?.code === 410) return { how: 'expired', reason: messageOf(error) };
-    // Only a leader may act on the events of a watch.
+    // Only a leader may act on events.
     if (isNotLeader(error)) throw error;
     return { how: 'failed', reason: messageOf(error) };
   }
 }
 
-/** Whether the fence stopped the request: a retry fails the same. */
+/** Whether the fence stopped the request: a retry fails too. */
 export function isNotLeader(error: unknown): boolean {
   return error instanceof SvcError && error.code === 'SVC_NOT_LEADER';
 }
@@ -72,7 +68,7 @@ function readEvents<T extends KubeObject>(
     cancelTimer?.();
     response.removeListener('data', onData);
     signal.removeEventListener('abort', onAbort);
-    // A response that was read to its end leaves its connection open for the next request.
+    // A response that was read to its end leaves its connection to the next request.
     if (!response.complete) response.destroy();
   };
   const onAbort = (): void => end({ how: 'aborted' });
@@ -107,7 +103,6 @@ function readEvents<T extends KubeObject>(
   return promise;
 }
 
-/** Returns the end of the watch if this line ends it. */
 function readEvent<T extends KubeObject>(line: string, onEvent: (event: KubeEvent<T>) => void): KubeWatchEnd | undefined {
   const said = parseJson(line);
   if (!isObject(said) || !isObject(said['object'])) return { how: 'failed', reason: 'what came is not an event' };

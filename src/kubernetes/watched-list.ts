@@ -5,44 +5,38 @@ import type { Random } from '../shared/random.ts';
 import type { KubeApi, KubeEvent, KubeObject, KubeSelection, KubeWatchEnd } from './kube-api.ts';
 import { isNotLeader } from './watch-stream.ts';
 
-/** Dependencies of a watched collection. */
 interface WatchedListDeps<T extends KubeObject = KubeObject> {
   readonly api: Pick<KubeApi, 'list' | 'watch'>;
   readonly clock: Clock;
   readonly random: Random;
-  /** Ends the watching. */
   readonly signal: AbortSignal;
-  /** Reduces each object to what this returns; keeps whole objects when absent. */
+  /** Applied to each object. */
   readonly keep?: ((object: T) => T) | undefined;
-  /** Called once per outage with the API server's message, and with undefined when it is over. */
+  /** Called once per outage with the API server's message, and with undefined at its end. */
   readonly onTrouble?: (why: string | undefined) => void;
 }
 
-/** A change of one object: `before` is undefined when it is new, `after` when it was removed. */
+/** `before` undefined: the object is new; `after` undefined: it was removed. */
 export interface ObjectChange<T extends KubeObject> {
   readonly before: T | undefined;
   readonly after: T | undefined;
 }
 
-/** Between two attempts to list or watch. */
 const retry: Backoff = { firstMs: 200, longestMs: 5_000, jitter: 0.5 };
-/** After that many failures in a row, list again: a recreated server may use the same versions with another meaning. */
+/** After so many failures in a row, list again: in a recreated server, the same version has another meaning. */
 const failuresBeforeList = 2;
 /**
- * A watch that the server did not refuse for that long counts as working, even without events. A shorter one counts as
- * a failure: with a server or proxy that ends each watch at once, retries would have no delay.
+ * A watch that was open for this time counts as working, even without events. A shorter one counts as a failure: a
+ * server or proxy that ends each watch at once would otherwise cause retries without delay.
  */
 const workingAfterMs = 2_000;
 const tooShort: KubeWatchEnd = { how: 'failed', reason: 'watches end as soon as they begin' };
 
-/**
- * A collection as the API server has it, kept current: one list, then watches. Changes during an outage are reported
- * afterwards like watched changes.
- */
+/** A collection kept current: one list, then watches. Changes during an outage are reported after it. */
 export class WatchedList<T extends KubeObject> {
-  /** Settles when the collection is known for the first time. Never fails: attempts go on without limit. */
+  /** Settles after the first list. Never fails: attempts go on without limit. */
   readonly synced: Promise<void>;
-  /** Settles when the signal has ended it. Fails with SVC_NOT_LEADER when this process may not read any more. */
+  /** Settles when the signal aborts. Fails with SVC_NOT_LEADER when this process may not read any more. */
   readonly ended: Promise<void>;
   readonly #path: string;
   readonly #selection: KubeSelection;
@@ -69,17 +63,17 @@ export class WatchedList<T extends KubeObject> {
     this.ended.catch(() => undefined);
   }
 
-  /** The current objects, in no order. Objects are never changed, only replaced. */
+  /** Objects are replaced, never changed. */
   get items(): readonly T[] {
     return [...this.#objects.values()];
   }
 
-  /** When the server last confirmed the known state (monotonic ms); undefined before the first list. */
+  /** When the server last confirmed the state (monotonic ms); undefined before the first list. */
   get lastSeenAt(): number | undefined {
     return this.#lastSeenAt;
   }
 
-  /** Calls `listener` once for all changes of one read. An object that changed twice is reported once. */
+  /** Calls `listener` once per read with all its changes. An object that changed twice appears once. */
   onChange(listener: (changes: readonly ObjectChange<T>[]) => void): void {
     this.#listeners.push(listener);
   }
@@ -88,7 +82,7 @@ export class WatchedList<T extends KubeObject> {
     const { signal } = this.#deps;
     while (!signal.aborted) {
       const end = this.#version === '' ? await this.#list() : await this.#watch();
-      // Only a working watch ends an outage. Otherwise a user who may list but not watch would list without a delay.
+      // Only a working watch ends an outage. Otherwise a user who may list but not watch would list without delay.
       if (end === 'listed') continue;
       if (signal.aborted) return;
       await this.#handleEnd(end);
@@ -99,7 +93,7 @@ export class WatchedList<T extends KubeObject> {
     if (how === 'ended') return;
     if (how === 'expired') {
       this.#version = '';
-      // Prevents endless lists against a server that rejects its own list's version at once.
+      // Delays endless lists against a server that rejects its own list's version at once.
       this.#failures += 1;
       if (this.#failures > 1) await this.#pause();
       return;
@@ -191,7 +185,7 @@ export class WatchedList<T extends KubeObject> {
 
   #change(key: string, after: T | undefined): void {
     const now = this.#objects.get(key);
-    // A list may already have reported what a watch from an older version reports again.
+    // A watch from an older version reports again what a list already reported.
     if (now === after) return;
     const before = this.#changes.has(key) ? this.#changes.get(key)?.before : now;
     if (after === undefined) this.#objects.delete(key);
@@ -200,9 +194,7 @@ export class WatchedList<T extends KubeObject> {
     else this.#changes.set(key, { before, after });
   }
 
-  /**
-   * Events of one read are reported together after it. A listener's error must not count as an error of the API server.
-   */
+  /** A microtask: events of one read are reported together, and a listener's error is no error of the API server. */
   #scheduleNotify(): void {
     queueMicrotask(() => {
       if (this.#changes.size === 0) return;

@@ -7,22 +7,22 @@ import type { ControllerRecord } from './controller-record.ts';
 import { requestedResourcesOf } from './remote-controller.ts';
 import { refuseOtherKind, type ExistingController } from './high-availability/kind.ts';
 
-/** One difference between the existing controller and the configuration. Plain data. */
+/** A difference between the existing controller and the configuration. Plain data. */
 export interface ControllerDifference {
   /** A sentence that names both sides. */
   readonly what: string;
-  /** How to make them agree, as a sentence. */
+  /** A sentence on how to make them agree. */
   readonly remedy: string;
 }
 
-/** How to replace a controller by a new one; the text follows a colon. */
+/** How to replace a controller; follows a colon. */
 export const beginAnew =
   'take its services down (svc serve down --all; svc down --all), then the controller (svc controller down), and put them up again.';
 
-/** How to get another machine, or another setting that only a new controller can have. */
+/** How to get what only a new controller can have. */
 export const forNextController = `That holds for the next controller: ${beginAnew}`;
 
-/** The difference between the existing controller's kind and the configured one; empty when they agree. */
+/** Difference between the existing controller's kind and the configured one; empty when they agree. */
 export function kindDifference(existing: ExistingController, config: Pick<Config, 'serve'>): readonly ControllerDifference[] {
   try {
     refuseOtherKind(existing, config);
@@ -72,7 +72,7 @@ const fieldNames: Readonly<Partial<Record<keyof Resources, string>>> = {
   maxHourlyCost: 'max_hourly_cost',
 };
 
-/** Names of the fields that differ, as in files. Empty when a side has several alternatives, or none. */
+/** Empty when a side has several alternatives, or none. */
 function changedFields(before: unknown, now: ResourceAlternatives | undefined): readonly string[] {
   const [was, ...others] = isObject(before) && Array.isArray(before['choices']) ? before['choices'] : [];
   const [is, ...more] = now?.choices ?? [];

@@ -19,11 +19,10 @@ export interface MachineDeps {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly onStep: (text: string) => void;
-  /** Changes the record on disk. */
   readonly patchRecord: (change: Partial<ControllerRecord>) => ControllerRecord;
 }
 
-/** Ports of endpoints: the controller assigns them from the first on, and opens only these to the internet. */
+/** Ports of endpoints, assigned in this order. Only these are open to the internet. */
 const endpointPorts: readonly number[] = Array.from({ length: 20 }, (_, index) => 30_001 + index);
 
 /** The running machine of a controller. */
@@ -35,9 +34,8 @@ export interface RunningControllerMachine {
 }
 
 /**
- * The running machine of the controller: the recorded one, which is started when it was stopped, or a new one. Records
- * each request before sending it. Throws SVC_MACHINE_LOST when the recorded machine is gone, because its data about
- * services is lost too.
+ * The recorded machine, started if it was stopped, or a new one. Each request is recorded before it is sent. Throws
+ * SVC_MACHINE_LOST when the recorded machine is gone: its data about services is lost too.
  */
 export async function controllerMachine(
   record: ControllerRecord,
@@ -50,7 +48,7 @@ export async function controllerMachine(
   return { provider, id, status, machine };
 }
 
-/** State of the recorded machine; undefined when no provider has returned one yet. */
+/** Status of the recorded machine; undefined when no provider has returned one yet. */
 export async function machineStatus(
   record: ControllerRecord,
   { providers, signal }: Pick<MachineDeps, 'providers' | 'signal'>,
@@ -72,7 +70,7 @@ async function knownMachine(
     assertMachineId(machineId);
     return { provider, id: machineId, machine };
   }
-  // The provider may have created the machine before its answer was recorded.
+  // The provider may have created a machine without its answer being recorded.
   onStep(`Looking for the controller's machine at ${locationName(machine)}`);
   const [found] = await provider.list({ 'svc-controller': record.key }, { signal });
   if (found === undefined) return undefined;
@@ -81,9 +79,8 @@ async function knownMachine(
 }
 
 /**
- * The offer that is tried first for a new controller's machine, and the state of each provider. Throws SVC_NO_PLACE
- * when there is no offer, with the requested resources and each provider's reason: a search would never end. Waits for
- * slow providers only where the others have no offer.
+ * The first offer to try for a new machine, and all providers' states. Throws SVC_NO_PLACE with each provider's reason
+ * when there is none: a search would never end. Waits for slow providers only where the others have no offer.
  */
 export async function planMachine(
   alternatives: ResourceAlternatives,
@@ -92,7 +89,7 @@ export async function planMachine(
   const { providers: states, answer: planned } = await askProviders(
     () => providers.states(),
     (some) => planPlacement({ alternatives, replicas: 1, providers: some, clock, explain: false, signal }),
-    // A slow provider that the resources do not name cannot change the plan.
+    // A slow provider outside the requested resources cannot change the plan.
     (plan, some) => hasChoice(plan) || !some.some((state) => state.late !== undefined && mayUse(alternatives, state)),
     { onWait: onStep, signal },
   );
@@ -105,10 +102,7 @@ function mayUse({ choices }: ResourceAlternatives, { name }: ProviderState): boo
   return choices.some(({ cloud }) => cloud === undefined || cloud === name);
 }
 
-/**
- * The user asked for a service. The error must say which machine is missing, because no file of the user may name the
- * controller's machine.
- */
+/** Names the missing machine: the user asked for a service, and may have configured no machine for the controller. */
 function noMachine(alternatives: ResourceAlternatives, reasons: readonly string[]): SvcError {
   const lines = reasons.map((reason) => `  ${reason}`).join('\n');
   return new SvcError(
@@ -120,9 +114,7 @@ function noMachine(alternatives: ResourceAlternatives, reasons: readonly string[
   );
 }
 
-/**
- * The error when a machine was requested, no answer was recorded, and the configuration no longer asks for a machine.
- */
+/** A machine was requested without a recorded answer, and the configuration no longer asks for one. */
 function unrecorded({ machine }: ControllerRecord): SvcError {
   const where = machine === null ? '' : ` at ${machine.provider}/${machine.region}`;
   return new SvcError(
@@ -162,7 +154,7 @@ async function newMachine(
   );
   const machine = machineOf(offer);
   patchRecord({ machine, machineId });
-  // Other providers may have returned machines as well. They must be terminated before this command ends.
+  // Machines of other providers must be terminated before this command ends.
   while (history.isBusy && !signal.aborted) await clock.sleep(releasePollMs, signal);
   background.abort();
   return { provider, id: machineId, machine };
@@ -213,10 +205,9 @@ async function running(
   throw lostMachine(provider, id);
 }
 
-/** Timeout for a machine to start, ms. */
 const startLimitMs = 900_000;
 
-/** The error for a lost controller machine, with the possible actions. */
+/** The error for a lost controller machine, with possible actions. */
 export function lostMachine(provider: Pick<Provider, 'name'>, id: string): SvcError {
   return new SvcError(
     'SVC_MACHINE_LOST',

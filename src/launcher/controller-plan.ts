@@ -11,31 +11,26 @@ import { chooseControllerMachine, requestedResourcesOf } from './remote-controll
 /** Where the controller is or would be, and what is copied to it. Plain data. */
 export interface ControllerPlan {
   readonly machine: { readonly provider: string; readonly region: string; readonly zone: string | null; readonly instanceType: string };
-  /** US dollars for its machine while it runs. An existing controller adds no cost. */
+  /** US dollars for its running machine. An existing controller adds no cost. */
   readonly hourlyUsd: number;
   readonly monthlyUsd: number;
-  /** Whether a deploy would have to create it. */
+  /** Whether a deploy would create it. */
   readonly isNew: boolean;
-  /** Credentials that would be copied to it so that it can use the providers, one line each. */
+  /** Provider credentials that would be copied to it, one line each. */
   readonly given: readonly string[];
-  /** A sentence when the configuration differs from the existing controller: it applies to the next one. */
+  /** A sentence when the configuration differs from the existing controller. */
   readonly note: string | null;
 }
 
-/** Dependencies of planning. */
 interface ControllerPlanDeps {
   readonly providers: Providers;
   readonly config: () => Promise<Config>;
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** Called with the current wait, for people. */
   readonly onStep?: (text: string) => void;
 }
 
-/**
- * The existing controller, or the one that the next service would create; undefined when it is on this machine. Starts
- * nothing.
- */
+/** The existing controller, or what the next service would create; undefined: on this machine. Starts nothing. */
 export async function planController(
   record: ControllerRecord | undefined,
   near: ResourceAlternatives,
@@ -68,17 +63,14 @@ async function planNew(alternatives: ResourceAlternatives, deps: ControllerPlanD
   const { provider, region, zone, instanceType, hourlyUsd, monthlyUsd } = chosen;
   const given: string[] = [];
   for (const state of states) {
-    // The path of its home is not known yet, and does not affect which credentials it gets.
+    // Its home's path is not known yet, and does not affect its credentials.
     const credentials = await state.provider?.credentials?.({ provider, home: '/' }, { signal: deps.signal });
     if (credentials !== undefined) given.push(credentials.summary);
   }
   return { machine: { provider, region, zone, instanceType }, hourlyUsd, monthlyUsd, isNew: true, given, note: null };
 }
 
-/**
- * The plan of a controller on this machine. Undefined unless the configuration asks for a remote one, which applies to
- * the next controller.
- */
+/** Undefined unless a local controller's configuration asks for a remote one, which applies to the next controller. */
 export async function planWhileLocal(config: () => Promise<Config>): Promise<ControllerPlan | undefined> {
   const { resources } = (await config()).serve.controller;
   if (resources === undefined || resources.choices.every(({ cloud }) => cloud === 'local')) return undefined;

@@ -4,44 +4,36 @@ import { writeFileAtomic, readJsonFile } from '../shared/system/files.ts';
 import { SvcError } from '../shared/errors.ts';
 import { isObject, withCurrentNames } from '../shared/json.ts';
 
-/** The record of a remote controller, from the intent to create it until it is removed. */
+/** The record of a remote controller, from the intent until its removal. */
 export interface ControllerRecord {
-  /** Idempotency key for the provider; written before any request is sent. */
+  /** Idempotency key for the provider; recorded before any request. */
   readonly key: string;
   /** Where a machine was requested or created; null before the first request. */
   readonly machine: ControllerMachineInfo | null;
   readonly machineId: string | null;
-  /** Fingerprint of the program that was last installed there; null until the installation is complete. */
+  /** Fingerprint of the last complete installation; null before it. */
   readonly program: string | null;
-  /** Method that starts it when its machine boots: `systemd`, `cron` or `none`. */
+  /** What starts it with its machine: `systemd`, `cron` or `none`. */
   readonly boot: string | null;
-  /** Socket of its API on that machine. */
   readonly socket: string | null;
-  /** Address at which clients reach endpoints; null until it is known. */
+  /** Where clients reach endpoints; null until it is known. */
   readonly publicHost: string | null;
-  /** The configured resources as JSON. Later changes of the configuration do not affect this controller. */
+  /** Configured resources as JSON. Later changes of the configuration do not affect this controller. */
   readonly requestedResources: string;
   readonly createdAt: number;
-  /** It is being removed: no command may use it. */
+  /** No command may use it any more. */
   readonly isTerminating: boolean;
-  /**
-   * For a controller that survives its node: its Kubernetes context and namespace. Absent for a single program on one
-   * machine.
-   */
+  /** For a controller that survives its node; absent for a single program on one machine. */
   readonly cluster?: { readonly context: string; readonly namespace: string };
 }
 
-/** Fields as earlier versions wrote them. */
 const formerNames = new Map([
   ['place', 'machine'],
   ['wished', 'requestedResources'],
   ['isLeaving', 'isTerminating'],
 ]);
 
-/**
- * The record; undefined when the controller is local or does not exist. Throws SVC_STATE_CORRUPT when the file cannot
- * be read.
- */
+/** Undefined when the controller is local or does not exist. Throws SVC_STATE_CORRUPT for an unreadable file. */
 export function readControllerRecord(path: string): ControllerRecord | undefined {
   const file = readJsonFile(path);
   if (file === undefined) return undefined;
@@ -59,7 +51,7 @@ export function existingControllerRecord(path: string): ControllerRecord {
   return record;
 }
 
-/** The record of a controller before the first request to a provider. */
+/** The record before the first request to a provider. */
 export function freshControllerRecord(known: Pick<ControllerRecord, 'key' | 'requestedResources' | 'createdAt'>): ControllerRecord {
   return { ...known, machine: null, machineId: null, program: null, boot: null, socket: null, publicHost: null, isTerminating: false };
 }
@@ -69,21 +61,18 @@ export function writeControllerRecord(path: string, record: ControllerRecord): v
   writeFileAtomic(path, `${JSON.stringify(record, undefined, 2)}\n`);
 }
 
-/**
- * Removes the record of a controller if no provider was called for it: no machine can exist. The caller holds the
- * launch lock.
- */
+/** Removes the record if no provider was called: no machine can exist. The caller holds the launch lock. */
 export function removeIfUnrequested(path: string): void {
   const record = readControllerRecord(path);
   if (record !== undefined && isUnrequested(record)) removeControllerRecord(path);
 }
 
-/** Whether a command ended before it called a provider for the machine. */
+/** Whether no provider was called for the machine. */
 export function isUnrequested({ machine, machineId, cluster, isTerminating }: ControllerRecord): boolean {
   return machine === null && machineId === null && cluster === undefined && !isTerminating;
 }
 
-/** Removes the record: the remote controller no longer exists. */
+/** Removes the record of a remote controller that no longer exists. */
 export function removeControllerRecord(path: string): void {
   rmSync(path, { force: true });
 }

@@ -12,23 +12,20 @@ import { entryPath, programEntries, programFile } from '../shared/program-files.
 import { randomHex } from '../shared/hex.ts';
 import { systemClock } from '../shared/clock.ts';
 
-/** Everything besides the program that is installed on a controller's machine. */
+/** What is installed on a controller's machine besides the program. */
 export interface Installation {
   readonly host: RemoteControllerInfo;
-  /** Configuration, pools, credentials: each with mode 0600. */
+  /** With mode 0600: configuration, pools, credentials. */
   readonly files: readonly PortableFile[];
-  /** Variables of the controller, such as paths of credentials. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** Dependencies of the installation. */
 interface InstallDeps {
   readonly paths: HomePaths;
   readonly signal: AbortSignal;
   readonly onStep: (text: string) => void;
 }
 
-/** The folder of the controller's files on its machine. */
 function controllerDir(remote: Remote): string {
   return posix.join(remote.baseDir, 'controller');
 }
@@ -38,25 +35,24 @@ export function controllerHome(remote: Remote): string {
   return posix.join(controllerDir(remote), 'home');
 }
 
-/** Identifies this version of the program, and names its bundle's folder. */
+/** Identifies this version of the program and names its bundle's folder. */
 export function programFingerprint(): string {
   return codeFingerprint(programFile('.'));
 }
 
-/** Output of `uname -m` on machines that can run this machine's Node.js. */
+/** What `uname -m` prints on machines that can run this machine's Node.js. */
 const machineNames: Readonly<Record<string, string>> = { x64: 'x86_64', arm64: 'aarch64' };
 
-/** Number of program versions that are kept on the machine: the current one and its predecessors. */
+/** Program versions on the machine: the current one and its predecessors. */
 const keptVersions = 3;
 
-/** Timeout for copying Node.js, 121 MB, over a slow line, ms. */
+/** Limit for copying Node.js, 121 MB, over a slow line, ms. */
 const copyTimeoutMs = 1_800_000;
 const shortTimeoutMs = 120_000;
 
 /**
- * Installs Node.js, the program and its settings on a machine, and makes them current. Existing files are not sent
- * again, and a running controller continues unchanged. Safe to repeat after a crash at any line. Throws SVC_HOST_UNFIT
- * where Node.js cannot run.
+ * Installs Node.js, the program and its settings, and makes them current. Existing files are not sent again, and a
+ * running controller continues. Safe to repeat after a crash. Throws SVC_HOST_UNFIT where Node.js cannot run.
  */
 export async function installController(remote: Remote, what: Installation, deps: InstallDeps): Promise<string> {
   const { signal, onStep } = deps;
@@ -71,9 +67,9 @@ export async function installController(remote: Remote, what: Installation, deps
   await remote.copyTo(bundle, version, { signal });
   await succeed(remote, ['sh', '-c', `cd ${shellQuote(version)} && sha256sum -c --quiet ${checksumFile}`], signal);
   await putSettings(remote, dir, what);
-  // Processes that are about to end may still load parts of their old program, so some versions are kept.
+  // Ending processes may still load parts of their old program, so some versions are kept.
   const prune = `ls -dt versions/* | tail -n +${keptVersions + 1} | while read -r old; do rm -rf "$old"; done`;
-  // Atomic: a process that starts meanwhile sees the old program or the new one.
+  // Atomic: a starting process sees the old program or the new one.
   const link = `ln -sfn ${shellQuote(`versions/${fingerprint}`)} current.new && mv -T current.new current && cp current/src/node/controller.sh controller.new && mv -f controller.new controller.sh`;
   await succeed(
     remote,
@@ -93,7 +89,7 @@ export async function stopController(remote: Remote, signal: AbortSignal): Promi
   await succeed(remote, ['sh', `${controllerDir(remote)}/controller.sh`, 'stop', controllerDir(remote)], signal);
 }
 
-/** Makes the controller start when its machine boots. Returns the method: `systemd`, `cron` or `none`. */
+/** Makes the controller start with its machine. Returns the method: `systemd`, `cron` or `none`. */
 export async function startAtBoot(remote: Remote, signal: AbortSignal): Promise<string> {
   const said = await succeed(remote, ['sh', `${controllerDir(remote)}/controller.sh`, 'boot', controllerDir(remote)], signal);
   return said.trim();
@@ -129,7 +125,7 @@ async function putNode(remote: Remote, dir: string, { paths, signal, onStep }: I
   }
 }
 
-/** A folder with only the binary, because copies are made of whole folders. */
+/** Only whole folders are copied, so this one has only the binary. */
 function stageNode(folder: string): void {
   if (existsSync(folder)) return;
   const draft = `${folder}.${randomHex(8)}`;
@@ -143,7 +139,7 @@ function stageNode(folder: string): void {
   }
 }
 
-/** Creates a hard link where possible, because the file is large. */
+/** A hard link where possible: the file is large. */
 function putBinary(path: string): void {
   try {
     linkSync(process.execPath, path);
@@ -176,15 +172,15 @@ function lastLine(text: string): string {
   return text.trimEnd().split('\n').at(-1) ?? '';
 }
 
-/** Parts of a checkout that a bundle copies unchanged: files that programs on machines read or run beside the code. */
+/** What a bundle copies unchanged from a checkout: files that programs on machines read, or run beside the code. */
 const copied = ['package.json', 'src/node', 'catalog'] as const;
 
-/** List of a bundle's files in the format of `sha256sum -c`. */
+/** In the format of `sha256sum -c`. */
 const checksumFile = 'SHA256SUMS';
 
 /**
- * Makes the folder `dir` a bundle of this checkout: all that a controller needs besides Node.js, without packages.
- * Takes some seconds. The folder appears complete or not at all; an existing one is kept.
+ * Makes `dir` a bundle of this checkout: all that a controller needs besides Node.js. Takes seconds. The folder appears
+ * complete or not at all; an existing one is kept.
  */
 export async function makeBundle(dir: string): Promise<void> {
   if (existsSync(dir)) return;
@@ -197,14 +193,14 @@ export async function makeBundle(dir: string): Promise<void> {
     writeFileSync(join(draft, fingerprintFile), `${codeFingerprint(programFile('.'))}\n`);
     writeFileSync(join(draft, checksumFile), checksums(draft));
     mkdirSync(dirname(dir), { recursive: true, mode: 0o700 });
-    // Of two processes that make the bundle at the same moment, one is first. Both bundles are equal.
+    // Another process may have made the same bundle meanwhile.
     if (!existsSync(dir)) renameSync(draft, dir);
   } finally {
     rmSync(draft, { recursive: true, force: true });
   }
 }
 
-/** A bundle takes only two seconds to make, so bundles of unused programs are removed. */
+/** A new bundle takes only two seconds, so unused ones are removed. */
 function removeOldBundles(folder: string): void {
   if (!existsSync(folder)) return;
   const old = systemClock.now() - keptBundleMs;
@@ -213,7 +209,7 @@ function removeOldBundles(folder: string): void {
   }
 }
 
-/** Prefix of a bundle's folder; the fingerprint of its program follows. */
+/** Prefix of a bundle's folder, before the program's fingerprint. */
 export const bundlePrefix = 'bundle-';
 
 const keptBundleMs = 86_400_000;
@@ -225,7 +221,7 @@ async function compile(dir: string): Promise<void> {
     input: Object.fromEntries(entries),
     platform: 'node',
     logLevel: 'silent',
-    // Optional modules: a package loads them only if its user has installed them separately.
+    // Optional: packages load them only if a user has installed them separately.
     external: ['aws-crt', '@aws-sdk/signature-v4-crt', 'pg-native'],
     output: {
       dir: join(dir, dirname(entryPath('controller/main', true))),

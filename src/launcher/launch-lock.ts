@@ -7,7 +7,6 @@ import { randomHex } from '../shared/hex.ts';
 
 const pollMs = 200;
 
-/** Dependencies of waiting for the lock. */
 interface LockDeps {
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -16,8 +15,8 @@ interface LockDeps {
 }
 
 /**
- * Runs `work` while no other process of this user runs work under the same file. The file names its holder's process:
- * the lock of a dead holder is void. Throws SVC_ABORTED when cancelled while waiting.
+ * Runs `work` while no other process of this user runs work under the same file. The file names the holder: a dead
+ * process's lock is void. Throws SVC_ABORTED when cancelled while waiting.
  */
 export async function withLaunchLock<Result>(
   file: string,
@@ -38,9 +37,9 @@ export async function withLaunchLock<Result>(
   }
 }
 
-/** Runs `work` under the same lock if the lock is free now; otherwise does nothing. */
+/** Runs `work` under the same lock if it is free now; otherwise does nothing. */
 export function withFreeLock(file: string, work: () => void): void {
-  // When the holder has died, the first attempt only removes its lock.
+  // If the holder has died, the first attempt only removes its lock.
   if (!tryTake(file) && !tryTake(file)) return;
   try {
     work();
@@ -54,7 +53,7 @@ function tryTake(file: string): boolean {
   const draft = `${file}.${randomHex(8)}`;
   writeFileSync(draft, JSON.stringify(own), { mode: 0o600 });
   try {
-    // Only one process can create the link, and the file has its content from the start.
+    // Only one process can create the link, and the file is never empty.
     linkSync(draft, file);
     return true;
   } catch (error) {
@@ -66,10 +65,7 @@ function tryTake(file: string): boolean {
   }
 }
 
-/**
- * When several processes find an abandoned lock, one renames it. The others find no lock, or a new one of another
- * process, which they leave alone.
- */
+/** Of several processes that find an abandoned lock, one renames it. The others find none, or leave a new one alone. */
 function removeAbandoned(file: string): void {
   const holder = holderOf(file);
   if (holder === undefined || isAlive(holder)) return;
@@ -81,7 +77,7 @@ function removeAbandoned(file: string): void {
     throw error;
   }
   const taken = holderOf(renamed);
-  // Another process was faster, and this is its lock: it is put back unless a newer one exists.
+  // Another process was faster: its lock is put back unless a newer one exists.
   if (taken !== undefined && isAlive(taken)) putBack(renamed, file);
   rmSync(renamed, { force: true });
 }
@@ -94,7 +90,7 @@ function putBack(renamed: string, file: string): void {
   }
 }
 
-/** Undefined also when the lock is being released at this moment. */
+/** Undefined also while the lock is being released. */
 function holderOf(file: string): ProcessIdentity | undefined {
   const value = readJsonFile(file)?.value;
   return isProcessIdentity(value) ? value : undefined;

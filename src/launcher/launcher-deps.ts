@@ -19,7 +19,6 @@ export interface LauncherDeps {
   readonly config: () => Promise<Config>;
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** Called with the current step, for people. */
   readonly onStep: (text: string) => void;
 }
 
@@ -45,8 +44,8 @@ export function locked<Result>(deps: LauncherDeps, work: () => Promise<Result>):
 const lockOf = ({ controllerRecord }: Pick<HomePaths, 'controllerRecord'>): string => `${controllerRecord}.lock`;
 
 /**
- * Removes the record of a command that was killed before it called a provider, unless another command is working on it.
- * Because of such a record, commands would search for a controller that does not exist.
+ * Removes the record of a command that was killed before it called a provider, unless another command works on it.
+ * Otherwise commands would search for a controller that does not exist.
  */
 export function dropUnrequestedRecord(paths: HomePaths): void {
   const record = readControllerRecord(paths.controllerRecord);

@@ -31,17 +31,14 @@ import {
 import { terminatingError, locked, recordPatcher, type LauncherDeps } from './launcher-deps.ts';
 import { controllerSettings, type ControllerSettings } from './settings.ts';
 
-/** The configured resources as a text, to detect later whether they have changed. */
+/** The configured resources as text, to detect later changes. */
 export function requestedResourcesOf({ serve }: Config): string {
   return JSON.stringify(serve.controller.resources ?? null);
 }
 
 const isEnabled = ({ provider }: ProviderState): boolean => provider !== undefined;
 
-/**
- * Where a new controller would be. It depends on the configuration, the enabled providers, and the resources of the
- * service that needs it.
- */
+/** Where a new controller would be. `near`: the resources of the service that needs it. */
 export async function chooseControllerMachine(
   { config, providers, onStep, signal }: Pick<LauncherDeps, 'config' | 'providers'> & Partial<Pick<LauncherDeps, 'onStep' | 'signal'>>,
   near?: ResourceAlternatives,
@@ -54,7 +51,7 @@ export async function chooseControllerMachine(
       states.filter(isUsed).map(({ name }) => name),
       near,
     );
-  // Waits for a slow provider that would change the result. Otherwise the controller would be local by mistake.
+  // Waits for a slow provider that would change the result; otherwise the controller would be local by mistake.
   const { answer } = await askProviders(
     () => providers.states(),
     (states) => choose(states, isEnabled),
@@ -65,16 +62,15 @@ export async function chooseControllerMachine(
 }
 
 /**
- * Makes sure that the controller runs on its machine, and opens a tunnel to it. Creates and sets up the machine when
- * there is none, and starts a stopped one. Returns the local socket that leads to the controller's API. Safe to repeat
- * and to interrupt: the next call continues from there.
+ * Makes sure that the controller runs on its machine: creates, sets up or starts the machine. Returns a local socket
+ * that leads to the controller's API. Safe to repeat and to interrupt.
  */
 export async function ensureRemoteController(alternatives: ResourceAlternatives, deps: LauncherDeps): Promise<string> {
   return locked(deps, async () => {
     const record = readControllerRecord(deps.paths.controllerRecord) ?? (await newRecord(deps));
     if (record.isTerminating) throw terminatingError();
     const machine = await controllerMachine(record, alternatives, machineDeps(deps)).catch((error: unknown) => {
-      // If no provider was called, the record is removed, and the next command starts from the beginning.
+      // No provider was called: the next command starts from the beginning.
       removeIfUnrequested(deps.paths.controllerRecord);
       throw error;
     });
@@ -93,7 +89,7 @@ export async function ensureRemoteController(alternatives: ResourceAlternatives,
   });
 }
 
-/** A `Remote` for the controller's machine; undefined when there is none. Makes no call. */
+/** Undefined when the controller has no machine. Makes no call. */
 export async function controllerRemote({ paths, providers }: Pick<LauncherDeps, 'paths' | 'providers'>): Promise<Remote | undefined> {
   const record = readControllerRecord(paths.controllerRecord);
   if (record === undefined || record.machine === null || record.machineId === null) return undefined;
@@ -101,10 +97,7 @@ export async function controllerRemote({ paths, providers }: Pick<LauncherDeps, 
   return (await providers.provider(record.machine.provider)).remote(record.machineId);
 }
 
-/**
- * Opens a tunnel to the controller if its machine runs. Undefined when the machine is stopped or never existed. Throws
- * SVC_MACHINE_LOST when it is gone.
- */
+/** Opens a tunnel. Undefined when the machine is stopped or never existed. Throws SVC_MACHINE_LOST when it is gone. */
 export async function reachRemoteController(deps: LauncherDeps): Promise<string | undefined> {
   const record = readControllerRecord(deps.paths.controllerRecord);
   if (record === undefined || record.machine === null || record.machineId === null || record.socket === null) return undefined;
@@ -116,7 +109,7 @@ export async function reachRemoteController(deps: LauncherDeps): Promise<string 
   return openTunnel(provider.remote(record.machineId), deps);
 }
 
-/** Replaces the controller's program by the one of this checkout. Services continue, and no request is lost. */
+/** Replaces the controller's program by this checkout's. Services continue, and no request is lost. */
 export async function upgradeRemoteController(deps: LauncherDeps): Promise<{ readonly isNew: boolean }> {
   return locked(deps, async () => {
     const record = readControllerRecord(deps.paths.controllerRecord);
@@ -135,9 +128,9 @@ export async function upgradeRemoteController(deps: LauncherDeps): Promise<{ rea
 }
 
 /**
- * Terminates the controller's machine, and removes the record. The caller checks whether services still need it. With
- * `purge` it also succeeds when the SSH host does not answer, and removes what the services left at any provider.
- * Returns the machine that did not answer.
+ * Terminates the controller's machine and removes the record. The caller checks whether services still need it.
+ * `purge`: also removes what services left at any provider, and succeeds when the SSH host does not answer. Returns the
+ * machine that did not answer.
  */
 export async function removeRemoteController(deps: LauncherDeps, purge: boolean): Promise<string | undefined> {
   return locked(deps, async () => {
@@ -148,11 +141,10 @@ export async function removeRemoteController(deps: LauncherDeps, purge: boolean)
     try {
       await removeMachines(record, deps);
     } catch (error) {
-      // An SSH host that is gone for good will never answer. It must not keep the rest from being removed.
+      // An SSH host that is gone for good never answers. The rest must still be removed.
       if (!purge || !(error instanceof SvcError) || error.code !== 'SVC_SSH') throw error;
       left = record.machineId ?? record.machine?.region;
     }
-    // No controller manages these resources any more.
     if (purge) await removeEverywhere(deps.providers, { 'svc-owner': record.key }, record.key, deps);
     removeControllerRecord(deps.paths.controllerRecord);
     return left;
@@ -165,14 +157,13 @@ async function removeMachines(record: ControllerRecord, deps: LauncherDeps): Pro
   const machines = await provider.list({ 'svc-controller': record.key }, { signal: deps.signal });
   for (const { id } of machines) {
     deps.onStep(`Removing machine ${id}`);
-    // A machine that does not answer is removed all the same.
     await uninstallController(provider.remote(id), record, deps.signal).catch(() => undefined);
     await destroyMachine(provider, id, deps.clock, goneTimeoutMs, deps.signal);
   }
   await releaseWhenFree(provider, record.key, deps);
 }
 
-/** An SSH host continues to run after its removal, so the controller's processes and files must be removed from it. */
+/** An SSH host keeps running after its removal, so the controller's processes and files must be removed from it. */
 async function uninstallController(remote: Remote, { socket }: ControllerRecord, signal: AbortSignal): Promise<void> {
   await stopController(remote, signal);
   await forgetAtBoot(remote, signal);
@@ -180,14 +171,13 @@ async function uninstallController(remote: Remote, { socket }: ControllerRecord,
   if (runtimeDir?.startsWith('/tmp/svc-') === true) await remote.exec(['rm', '-rf', runtimeDir], { signal });
 }
 
-/** The settings of a machine's controller, from the current configuration. */
 async function settingsFor(
   { key }: ControllerRecord,
   machine: RunningControllerMachine,
   remote: Remote,
   { providers, paths, signal, onStep }: LauncherDeps,
 ): Promise<ControllerSettings> {
-  // The controller must also be able to use a provider that answers slowly.
+  // The controller must also be able to use providers that answer slowly.
   const states = await settledStates(() => providers.states(), onStep, signal);
   return controllerSettings(key, machine, controllerHome(remote), states, paths, signal);
 }

@@ -6,16 +6,13 @@ import type { HomePaths } from '../shared/paths.ts';
 import type { RunningControllerMachine } from './controller-machine.ts';
 import type { Installation } from './install.ts';
 
-/** A controller's installation, and a description of it for the user. */
+/** A controller's installation, described for the user. */
 export interface ControllerSettings extends Installation {
-  /** Credentials that are copied, one line each. */
+  /** Copied credentials, one line each. */
   readonly given: readonly string[];
 }
 
-/**
- * The installation of a machine's controller: this machine's configuration, and the least credentials for each provider
- * that this machine can use.
- */
+/** Has this machine's configuration, and the least credentials for each provider that this machine can use. */
 export async function controllerSettings(
   key: string,
   running: RunningControllerMachine,

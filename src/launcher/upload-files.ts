@@ -22,18 +22,18 @@ interface UploadDeps {
   readonly paths: HomePaths;
   readonly signal: AbortSignal;
   readonly onStep: (text: string) => void;
-  /** SVC_HOME of the controller, an absolute path on its machine. */
+  /** SVC_HOME of the controller: an absolute path on its machine. */
   readonly home: string;
 }
 
 /**
- * Copies the files of a task to the folder `upload` of the controller's home. The copy starts from the last upload of
- * the same source, so only changes are sent. The part of `upload` before the dash identifies the source.
+ * Copies a task's files to the folder `upload` of the controller's home. Starts from the last upload of the same source
+ * (the part of `upload` before the dash), so only changes are sent.
  */
 export async function uploadFiles(remote: Remote, task: Task, upload: string, { paths, signal, onStep, home }: UploadDeps): Promise<void> {
   const staging = join(paths.home, 'cache', `upload-${upload}`);
   try {
-    // The snapshot is made on this machine, so that ignored files never leave it.
+    // The snapshot is made here, so that ignored files never leave this machine.
     await takeSnapshot(task, staging, paths.home);
     for (const { source, target } of uploadsOf(task).filter(({ secret }) => secret)) await copySecret(source, join(staging, target));
     onStep('Bringing the files of the task to the controller');
@@ -52,7 +52,7 @@ function beginWithLast(folder: string, upload: string): string {
     'umask 077',
     `mkdir -p ${shellQuote(folder)} && cd ${shellQuote(folder)} || exit 1`,
     `last=$(ls -dt -- ${shellQuote(source)}-* 2>/dev/null | head -n 1)`,
-    // Hard links take no space. The copy replaces a changed file, which leaves the earlier upload unchanged.
+    // Hard links take no space. The copy replaces changed files, so the earlier upload stays unchanged.
     `if [ -n "$last" ]; then cp -al -- "$last" ${name} 2>/dev/null || cp -a -- "$last" ${name}; touch -- ${name}; fi`,
   ].join('; ');
 }

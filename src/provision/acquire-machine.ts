@@ -16,29 +16,23 @@ import type { ProviderState } from './providers.ts';
 import type { PlacementHistory } from './placement-history.ts';
 import type { SearchStep } from './search-steps.ts';
 
-/** Input of a search for a machine. */
+/** Input of `obtainMachine`. */
 export interface MachineRequest {
   readonly alternatives: ResourceAlternatives;
-  /** Number of nodes of the machine; default: one. */
+  /** Default: 1. */
   readonly nodes?: number;
-  /** The task's settings for providers. */
   readonly providerConfig?: ProviderConfig;
-  /** Returns all providers in their current state; called again during a long search. */
   readonly providers: () => Promise<readonly ProviderState[]>;
   readonly history: PlacementHistory;
-  /** Locations of the service's other replicas now. */
   occupied(): readonly OccupiedLocation[];
-  /**
-   * The specification of the machine. It depends on the resource alternative of the candidate. The search adds the tag
-   * `svc-key`.
-   */
+  /** Specification for a candidate's resource alternative. The search adds the tag `svc-key`. */
   spec(candidate: MachineCandidate): MachineSpec;
-  /** Unique per purpose of the machine (a replica). The idempotency key of each ask begins with it; see `askKey`. */
+  /** Unique per purpose of the machine (a replica). Prefix of the idempotency key of each ask; see `askKey`. */
   readonly key: string;
   readonly clock: Clock;
   /** Records a step. The next action starts only after the record is written. */
   step(step: SearchStep): Promise<void>;
-  /** Aborts with the process. Surplus machines are terminated until then, also after the search has ended. */
+  /** Aborts with the process. Until then surplus machines are terminated, also after the search has ended. */
   readonly background: AbortSignal;
 }
 
@@ -46,9 +40,7 @@ export interface MachineRequest {
 export interface GivenMachine {
   readonly provider: Provider;
   readonly offer: PlaceableOffer;
-  /**
-   * Index of the resource alternative that the machine is for. Undefined if an earlier process received the machine.
-   */
+  /** Index of the resource alternative that the machine is for. Undefined: an earlier process received the machine. */
   readonly alternative?: number;
   readonly machineId: MachineId;
   /** Monotonic time of the ask, ms. */
@@ -58,7 +50,7 @@ export interface GivenMachine {
 /** Limit from acceptance until the machine runs, ms: large GPU machines take ten minutes. */
 const bootLimitMs = 900_000;
 
-/** Offers older than this are collected again, ms: providers get enabled, and prices change. */
+/** Older offers are collected again, ms: providers get enabled, and prices change. */
 const offersAgeMs = 60_000;
 
 /** Delay before the next survey when no provider has an offer, ms. */
@@ -66,22 +58,18 @@ const nothingPauseMs = 15_000;
 
 const bootRemedy = 'Correct what that names in the task; an image is its resources.image_id.';
 
-/**
- * The idempotency key for one kind of machine. After a crash the same kind is asked with the same key, so the provider
- * does not create a second machine.
- */
+/** Idempotency key for a kind of machine. It is the same after a crash, so the provider creates no second machine. */
 export function askKey(key: string, offer: Parameters<typeof kindOf>[0], round = 0): string {
   const base = `${key}-${fingerprint(kindOf(offer)).slice(0, 8)}`;
   return round === 0 ? base : `${base}-${round}`;
 }
 
 /**
- * Returns a running machine from the best offer that succeeds. The search takes the next offer when a provider refuses.
- * It asks further offers while responses are slow. It starts again when the first refusal ends. It terminates machines
- * that do not come up.
- * `found` is a machine that an earlier search received. The search ends only with a machine, an aborted signal, or an
- * error that neither another provider nor waiting can fix. It terminates every other machine that it receives, also
- * later.
+ * Returns a running machine from the best offer that succeeds. The search takes the next offer when a provider refuses,
+ * asks further offers while responses are slow, and starts again when the first refusal ends. It terminates machines
+ * that do not come up, and every other machine that it receives, also later. `found` is a machine that an earlier
+ * search received. The search ends only with a machine, an aborted signal, or an error that neither another provider
+ * nor waiting can fix.
  */
 export async function obtainMachine(request: MachineRequest, found: GivenMachine | undefined, signal: AbortSignal): Promise<GivenMachine> {
   const { clock, history } = request;
@@ -92,7 +80,7 @@ export async function obtainMachine(request: MachineRequest, found: GivenMachine
     const { provider, offer, alternative, machineId, askedAt } = given;
     const onMessage = (message: string): Promise<void> => request.step({ type: 'booting', offer, machineId, message });
     const onDetail = (detail: string): Promise<void> => request.step({ type: 'detail', offer, machineId, detail });
-    // The name omits the machine's id, so that equal causes give equal texts. The step has the id.
+    // Without the machine's id, so that equal causes give equal texts. The step has the id.
     const name = `The machine at ${locationName(offer)}`;
     try {
       await waitUntilRunning(provider, machineId, clock, signal, { name, limitMs: bootLimitMs, onMessage, onDetail });
@@ -118,12 +106,8 @@ export async function obtainMachine(request: MachineRequest, found: GivenMachine
   }
 }
 
-/** Machines that a search received and that did not come up. */
 interface BootFailures {
-  /**
-   * Number of terminated machines per kind. It is part of the next key: the same key would return the terminated
-   * machine.
-   */
+  /** Terminated machines per kind. Part of the next key: the same key would return the terminated machine. */
   readonly rounds: Map<string, number>;
   /** Regions where the requested machine never runs. `image` undefined: this holds for all alternatives. */
   readonly hopeless: { readonly offer: PlaceableOffer; readonly image: string | undefined; readonly reason: string }[];
@@ -140,15 +124,12 @@ function isBootFailure(error: unknown): error is SvcError {
   );
 }
 
-/**
- * The refusal that follows from a machine that ended before it ran. If the provider gave no cause, retries back off.
- */
+/** The refusal for a machine that ended before it ran. If the provider gave no cause, retries back off. */
 function lateRefusal(error: SvcError): Refused {
   const { refusal: kind, scope } = error instanceof ProviderRefusal ? error : { refusal: 'failed-launch' as const, scope: 'zone' as const };
   return { kind, scope, reason: error.message };
 }
 
-/** Runs one search until a provider has accepted. */
 async function acquireMachine(request: MachineRequest, failures: BootFailures, signal: AbortSignal): Promise<GivenMachine> {
   const search = new Search(request, failures);
   try {
@@ -160,7 +141,6 @@ async function acquireMachine(request: MachineRequest, failures: BootFailures, s
 
 type AcceptedMachine = GivenMachine & { readonly offer: Offer };
 
-/** The result of an ask. */
 type Outcome = { readonly given: AcceptedMachine } | { readonly error: unknown };
 
 class Search {
@@ -169,12 +149,10 @@ class Search {
   readonly #outcomes: Outcome[] = [];
   #providers: readonly ProviderState[] = [];
   #candidates: readonly MachineCandidate[] = [];
-  /** Reasons why there are no candidates. */
   #nothing: readonly string[] = [];
   #collectedAt = Number.NEGATIVE_INFINITY;
-  /** Time until which a `waiting` step was already recorded, ms since the epoch. */
+  /** A `waiting` step was recorded for the time until then, ms since the epoch. */
   #announced = 0;
-  /** The text of the last recorded refusal. */
   #reported: string | undefined;
   #isOver = false;
 
@@ -209,7 +187,6 @@ class Search {
     }
   }
 
-  /** Ends the search. Machines that arrive later are terminated. */
   end(): void {
     this.#isOver = true;
     for (const outcome of this.#outcomes.splice(0)) if ('given' in outcome) this.#releaseMachine(outcome.given);
@@ -290,7 +267,7 @@ class Search {
     if (answer.type === 'given') {
       const given = { ...asked, machineId: answer.machineId };
       history.gave(offer, clock.monotonic());
-      // The search keeps one machine. Later ones are terminated.
+      // The search keeps one machine.
       if (this.#isOver || this.#outcomes.length > 0) return this.#releaseMachine(given);
       this.#outcomes.push({ given });
       return undefined;
@@ -322,7 +299,6 @@ class Search {
     history.keepBusy(release());
   }
 
-  /** Waits until the history changes, an answer comes, or the time is over. */
   async #pause(ms: number | undefined, signal: AbortSignal): Promise<void> {
     const { clock, history } = this.#request;
     const enough = new AbortController();
@@ -333,7 +309,7 @@ class Search {
     enough.abort();
   }
 
-  /** Some providers can watch a quota. When the quota has room again, the refusals that it caused end. */
+  /** When a watched quota has room again, the refusals that it caused end. Some providers cannot watch quotas. */
   #watchQuotas(signal: AbortSignal): void {
     const { clock, history } = this.#request;
     const blocked = history.memory.refusals.filter((one) => isOfNamespace(one) && one.until > clock.now());
@@ -344,7 +320,7 @@ class Search {
     }
   }
 
-  /** Applies when no ask is allowed or pending. Waits until the first refusal ends or new offers may exist. */
+  /** For the case that no ask is allowed or pending: waits until the first refusal ends or new offers may exist. */
   async #waitForRefusals(signal: AbortSignal): Promise<void> {
     const { clock, history } = this.#request;
     const { refusals } = history.memory;
@@ -373,7 +349,7 @@ function reasonOf(offer: Parameters<typeof locationName>[0], reason: string): st
   return `${locationName(offer)}: ${reason}`;
 }
 
-/** Throttled candidates, each with the monotonic time at which the throttling ends. */
+/** Throttled candidates, each with the monotonic time at which throttling ends. */
 function reopening(candidates: readonly MachineCandidate[], { refusals, now }: PlacementFacts, monotonic: number) {
   if (!refusals.some(({ kind, until }) => kind === 'throttled' && until > now)) return [];
   return candidates.flatMap((candidate) => {

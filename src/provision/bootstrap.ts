@@ -13,53 +13,43 @@ import { fingerprint } from '../shared/hex.ts';
 import { printable } from '../shared/text.ts';
 import { type FetchPlan, fetchTree } from './files/fetch.ts';
 
-/** The facts about a replica that `setup` and `run` can read. */
+/** The facts that `setup` and `run` can read. */
 interface ReplicaIdentity {
-  /** Name of the service or the cluster. */
   readonly owner: string;
   readonly replicaId: number | undefined;
   readonly taskId: string;
   readonly port: number | undefined;
-  /** Accelerators of the machine; with several nodes, of each node. */
   readonly gpus: number;
-  /** The node's rank, and the addresses of all nodes by rank. A single node has its loopback address. */
+  /** `ips`: of all nodes, by rank. A single node has its loopback address. */
   readonly node: { readonly rank: number; readonly ips: readonly string[] };
 }
 
-/** The machine that a job is started on. */
 interface JobMachine {
   readonly provider: Pick<Provider, 'name' | 'remote' | 'nodes'>;
   readonly id: MachineId;
 }
 
-/** The files and commands of a job on a machine. */
 interface Bootstrap {
   readonly task: Task;
   readonly snapshot: SnapshotLocation;
   readonly delivery: FileDelivery;
   readonly jobName: string;
-  /** The facts that the commands can read, beside the node that they run on. */
   readonly identity: Omit<ReplicaIdentity, 'node'>;
   readonly log: ProvisionLog;
-  /**
-   * Whether `run` enters the machine's network isolation, where all ports are free. Otherwise it shares the machine's
-   * network.
-   */
+  /** Whether `run` enters the machine's network isolation, where all ports are free. */
   readonly isolated: boolean;
-  /** Whether files from earlier jobs stay in the working directory. */
+  /** Whether files of earlier jobs stay in the working directory. */
   readonly keepExtra: boolean;
 }
 
-/** The working directory of a task on its machine. */
 function remoteWorkdir(remote: Remote): string {
   return posix.join(remote.baseDir, 'workdir');
 }
 
 /**
- * Copies the files to the nodes of a machine and starts the task's commands, detached. With several nodes, the process
- * that watches the job starts `run` when all nodes are prepared. Returns the nodes.
- * Safe to repeat: it changes neither a started job nor its files, because the job may have written to them. Before the
- * start, it makes the files equal to their sources again.
+ * Copies the files to a machine's nodes and starts the commands, detached. Returns the nodes. With several nodes, the
+ * process that watches the job starts `run` when all are prepared. Safe to repeat: before the start, it makes the files
+ * equal to their sources again. Later it leaves the job and its files alone, because the job may have changed them.
  */
 export async function bootstrap({ provider, id }: JobMachine, what: Bootstrap, signal: AbortSignal): Promise<readonly MachineNode[]> {
   const nodes = await machineNodes(provider, id, what.task.numNodes, signal);
@@ -73,15 +63,14 @@ export async function bootstrap({ provider, id }: JobMachine, what: Bootstrap, s
     const env = taskEnvironment(what.task, { ...what.identity, node: { rank: node.rank, ips } });
     return prepareNode(node.remote, { ...what, ...files, log, env, waits: isGroup }, both);
   };
-  // All preparations must have ended before the failure is reported: a retry would otherwise write to the same files at
-  // the same time.
+  // Report the failure only when all preparations have ended: a retry would write to the same files at the same time.
   await Promise.allSettled(nodes.map((node) => prepare(node).catch((error: unknown) => failed.abort(error))));
   failed.signal.throwIfAborted();
   return nodes;
 }
 
 interface NodeBootstrap extends JobFiles, Pick<Bootstrap, 'task' | 'jobName' | 'isolated'> {
-  /** In addition to the machine's own. Contains secrets. */
+  /** In addition to the machine's environment. Contains secrets. */
   readonly env: Readonly<Record<string, string>>;
   readonly waits: boolean;
 }
@@ -103,8 +92,8 @@ async function prepareNode(remote: Remote, what: NodeBootstrap, signal: AbortSig
 }
 
 /**
- * Environment of a task's commands: the file's `envs` and `secrets` (secrets win, as in SkyPilot), then svc's
- * variables. Each svc variable also has its SkyPilot name, so that programs written for SkyPilot work unchanged.
+ * The file's `envs` and `secrets` (secrets win, as in SkyPilot), then svc's variables. Each of these also has its
+ * SkyPilot name, so that programs written for SkyPilot work unchanged.
  */
 export function taskEnvironment(task: Task, identity: ReplicaIdentity): Readonly<Record<string, string>> {
   const gpus = String(identity.gpus);
@@ -140,13 +129,12 @@ export function taskEnvironment(task: Task, identity: ReplicaIdentity): Readonly
 export interface JobFiles extends TaskFiles {
   readonly delivery: FileDelivery;
   readonly log: ProvisionLog;
-  /** Whether files from earlier jobs stay in the working directory. */
   readonly keepExtra: boolean;
 }
 
 /**
- * Makes the working directory and all mounts of a machine equal to their sources. Targets outside the working directory
- * are only added to: they may contain files of other programs.
+ * Makes a machine's working directory and mounts equal to their sources. Nothing is removed from targets outside the
+ * working directory: other programs may have files there.
  */
 export async function deliverFiles(remote: Remote, workdir: string, files: JobFiles, signal: AbortSignal): Promise<void> {
   const { workdir: source, delivery, log, keepExtra } = files;
@@ -167,9 +155,7 @@ export async function deliverFiles(remote: Remote, workdir: string, files: JobFi
 
 interface DeliveryTarget {
   readonly remote: Remote;
-  /** Absolute */
   readonly target: string;
-  /** The target as shown in messages. */
   readonly shown: string;
   readonly keepExtra: boolean;
   /** Whether other programs may have files there. */
@@ -205,7 +191,7 @@ async function deliverFetched(
   await fetchTree(remote, plan, { path: target, merge: keepExtra, workDir }, signal);
 }
 
-/** The absolute path of a target. `~/` is resolved with the machine's own home folder. */
+/** `~/` is the machine's own home folder. */
 async function targetPath(remote: Remote, workdir: string, target: string, signal: AbortSignal): Promise<string> {
   if (!target.startsWith('~')) return posix.resolve(workdir, target);
   const { stdout } = await remote.exec(['sh', '-c', 'printf %s "$HOME"'], { signal });

@@ -4,15 +4,15 @@ import type { Provider } from '../providers/provider.ts';
 import { SvcError } from '../shared/errors.ts';
 import { printable } from '../shared/text.ts';
 
-/** Whether a mount's target lies outside the working directory, where other programs may have files too. */
+/** Whether a target is outside the working directory, where other programs may have files too. */
 export function isOutsideWorkdir(target: string): boolean {
   const path = posix.normalize(target);
   return path.startsWith('/') || path === '~' || path.startsWith('~/') || path === '..' || path.startsWith('../');
 }
 
 /**
- * Refuses a task with mounts outside its working directory if it may run at a provider that cannot have them. On this
- * machine, for example, these files are the user's own. Throws SVC_NOT_SUPPORTED with the provider and the remedy.
+ * Throws SVC_NOT_SUPPORTED for a task with mounts outside its working directory if it may run at a provider without
+ * them. On this machine, for example, these files are the user's own.
  */
 export function refuseMountsAnywhere(task: Task, providers: readonly Pick<Provider, 'name' | 'capabilities'>[]): void {
   const outside = task.fileMounts.map(({ target }) => target).filter(isOutsideWorkdir);

@@ -19,34 +19,29 @@ import {
 } from './job-observation.ts';
 import { jobLogPath, jobStatus, letRun, startJob, stopJob, watchJob, type JobSpec } from './job.ts';
 
-/** Two machines of one provider, prepared for the suite. */
 interface JobFixture {
   readonly remote: Remote;
   readonly other: Remote;
-  /** Path of a Node binary on the machines. */
   readonly node: string;
 }
 
-/** A property of jobs that must hold on every machine. `run` fails by throwing. */
+/** A property of jobs on every machine. `run` fails by throwing. */
 interface JobCase {
   readonly name: string;
-  /** Whether the case is about isolation between machines and the end of processes, where machines differ most. */
+  /** About isolation between machines and the end of processes, where machines differ most. */
   readonly isAboutProcesses?: boolean;
   readonly run: (fixture: JobFixture) => Promise<void>;
 }
 
 const spec = (remote: Remote, change: Partial<JobSpec>): JobSpec => ({ env: {}, workdir: `${remote.baseDir}/workdir`, ...change });
 
-/** A number that no other process on the machine has among its arguments; usable as an argument of `sleep`. */
+/** An argument for `sleep` that no other process on the machine has. */
 const aMark = (): string => String(randomInt(1_000_000_000, 2_000_000_000));
 
-/** Shell that waits until a file shows that the watcher has seen the phase. */
+/** Shell that waits until the watcher has seen the phase. */
 const untilSeen = (phase: string): string => `while [ ! -e saw-${phase} ]; do sleep 0.1; done`;
 
-/**
- * The conformance suite for jobs: order, records, logs, signals, and that no process outlives the job. Each case gets
- * its own machines.
- */
+/** Order, records, logs, signals, and that no process outlives its job. Each case gets its own machines. */
 export const jobCases: readonly JobCase[] = [
   {
     name: 'a job that was never started is absent, and stopping it succeeds',

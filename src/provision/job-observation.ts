@@ -7,10 +7,10 @@ import { DialError, dialReplica } from '../shared/system/dial.ts';
 import { messageOf } from '../shared/errors.ts';
 import { jobLogPath, jobStatus, watchJob, type JobStatus } from './job.ts';
 
-/** The name of the only job in each case of the conformance suite. */
+/** The only job in each case of the conformance suite. */
 export const job = 'main';
 
-/** Loaded machines need some time to show a change; other machines never reach this limit. */
+/** Loaded machines show a change late; other machines never reach this limit. */
 const patienceMs = 90_000;
 
 /** Polls until the condition holds. */
@@ -33,7 +33,7 @@ export async function untilEnded(remote: Remote): Promise<JobStatus> {
   return last;
 }
 
-/** Waits until a file in the working folder has content. */
+/** Waits until a file in the working directory has content. */
 export async function untilFile(remote: Remote, name: string): Promise<void> {
   try {
     await until(async () => ((await remote.readFile(`${remote.baseDir}/workdir/${name}`)) ?? '') !== '', name);
@@ -43,9 +43,9 @@ export async function untilFile(remote: Remote, name: string): Promise<void> {
   }
 }
 
-/** Pids, in the namespace of the machine's owner, of the processes with `mark` among their arguments. */
+/** Pids, in the namespace of the machine's owner, of processes with `mark` among their arguments. */
 export async function processesNaming(remote: Remote, mark: string): Promise<readonly number[]> {
-  // The mark goes to `grep` on its input: as an argument it would match `grep` itself.
+  // On grep's input: as an argument the mark would match grep itself.
   const script = 'grep -lzFx -f - /proc/[0-9]*/cmdline 2>/dev/null';
   const { stdout } = await remote.exec(['sh', '-c', script], { input: mark });
   return [...stdout.matchAll(/\d+/g)].map(([pid]) => Number(pid));
@@ -58,21 +58,18 @@ export async function untilCount(remote: Remote, mark: string, count: number): P
   return pids;
 }
 
-/**
- * Waits until the one process with `mark` runs and the job's record says `run`: the program may start shortly before
- * the record is written.
- */
+/** Waits for the process and for `run` in the record, which may be written shortly after the start. */
 export async function untilRunning(remote: Remote, mark: string): Promise<void> {
   await untilCount(remote, mark, 1);
   await until(async () => (await jobStatus(remote, job)).phase === 'run', 'the record to say that it runs');
 }
 
-/** Kills a process through the shell: `kill` is a separate program only where procps is installed. */
+/** By the shell: `kill` is a program only where procps is installed. */
 export async function killOn(remote: Remote, pid: number | undefined): Promise<void> {
   await remote.exec(['sh', '-c', 'kill -9 "$1"', 'sh', String(pid)]);
 }
 
-/** Kills a process named in the job's record. */
+/** Kills a process that the job's record names. */
 export async function killRecorded(remote: Remote, which: 'runner' | 'program'): Promise<void> {
   const record = parseJobRecord((await remote.readFile(`${jobDir(remote.baseDir, job)}/status`)) ?? '');
   const pid = record?.[which]?.pid ?? 0;
@@ -95,7 +92,7 @@ done`;
 
 const dialTimeoutMs = 5_000;
 
-/** Connects to port 8080 until a program sends an answer; returns the answer. */
+/** Connects to port 8080 until a program answers. */
 export async function answerOf(remote: Remote): Promise<string> {
   let answer = '';
   await until(async () => {
@@ -112,10 +109,7 @@ export async function answerOf(remote: Remote): Promise<string> {
   return answer;
 }
 
-/**
- * The error of a connection to port 8080; undefined when it succeeds. Behind a forward, a port without a listener
- * appears as a connection that ends without a byte.
- */
+/** Undefined when port 8080 accepts. Behind a forward, a closed port shows as a connection that ends without a byte. */
 export async function dialErrorOf(remote: Remote): Promise<string | undefined> {
   const address = await remote.address(8080);
   try {

@@ -10,43 +10,36 @@ import { programFile } from '../shared/program-files.ts';
 
 /** The commands of a job and their environment. */
 export interface JobSpec {
-  /** Shell commands that prepare the machine. They run once, before `run`, without network isolation. */
+  /** Commands that prepare the machine. They run once, before `run`, without network isolation. */
   readonly setup?: string;
-  /** Shell commands of the program. */
   readonly run?: string;
-  /**
-   * Environment of both, in addition to the machine's own, which takes precedence. Values may be secret: they are
-   * stored only in a file of mode 0600.
-   */
+  /** Environment of setup and run; the machine's has precedence. Secret values are only in a file of mode 0600. */
   readonly env: Readonly<Record<string, string>>;
   /** Absolute path on the machine; created when missing. */
   readonly workdir: string;
-  /**
-   * Whether `run` enters the machine's network isolation, where all ports are free. Otherwise it shares the machine's
-   * network. Default: true.
-   */
+  /** Whether `run` enters the machine's network isolation, where all ports are free. Default: true. */
   readonly isolated?: boolean;
-  /** Whether `run` waits for `letRun`. Jobs of several nodes use it to start together. Default: false. */
+  /** Whether `run` waits for `letRun`, so that jobs of several nodes start together. Default: false. */
   readonly waits?: boolean;
 }
 
 /** Status of a job. Times are ms since the epoch by the machine's clock. */
 export interface JobStatus {
-  /** `waiting`: prepared, waits for `letRun`. `lost`: the processes are gone and left no record of their end. */
+  /** `waiting`: for `letRun`. `lost`: the processes are gone and left no record of their end. */
   readonly phase: 'absent' | 'setup' | 'waiting' | 'run' | 'ended' | 'lost';
   readonly exitCode: number | undefined;
   /** The signal that ended the job, such as `SIGKILL`. */
   readonly signal: string | undefined;
   /** The phase that ended with an exit code other than 0. */
   readonly failedPhase: 'setup' | 'run' | undefined;
-  /** Start time of `run`. */
+  /** Start of `run`. */
   readonly startedAt: number | undefined;
   readonly endedAt: number | undefined;
 }
 
 /** How to stop a job. */
 export interface StopOptions {
-  /** Grace period between SIGTERM and SIGKILL, ms. */
+  /** Time from SIGTERM to SIGKILL, ms. */
   readonly graceMs: number;
   readonly signal?: AbortSignal;
 }
@@ -54,7 +47,7 @@ export interface StopOptions {
 /** How to watch a job. */
 export interface WatchOptions {
   readonly clock?: Clock;
-  /** Poll interval without a change notification, ms. Only polling notices processes that ended without a record. */
+  /** Poll interval without a change notification, ms. Only polls notice processes that ended without a record. */
   readonly pollMs?: number;
 }
 
@@ -67,16 +60,15 @@ const shellOwned = new Set(['BASHOPTS', 'BASH_VERSINFO', 'EUID', 'PPID', 'SHELLO
 /** Python output must reach the log at once, not when a buffer is full. */
 const defaultEnv = { PYTHONUNBUFFERED: '1' };
 
-/** Limit for the start of a job, ms: it only covers writing the record. */
+/** Limit for a job's start, ms: it only covers writing the record. */
 const startTimeoutMs = 30_000;
 
 /** Limit for stopping beyond the grace period, ms: the kernel needs time to end processes. */
 const killTimeoutMs = 30_000;
 
 /**
- * Starts a job on a machine, detached: it outlives this process. A job that any process has started before is not
- * touched. The call can therefore be repeated after a crash, and from several processes at once. Settles when the job
- * has a record.
+ * Starts a job on a machine, detached: it outlives this process. Settles when the job has a record. May be repeated
+ * after a crash, and from several processes at once: it does not touch a job that was started before.
  */
 export async function startJob(remote: Remote, name: string, spec: JobSpec): Promise<void> {
   const dir = dirOf(remote, name);
@@ -99,10 +91,9 @@ export async function letRun(remote: Remote, name: string): Promise<void> {
   await remote.writeFile(`${dirOf(remote, name)}/go`, '');
 }
 
-/** Delays between polls for the record of a started job. */
 const statusPoll: Backoff = { firstMs: 2, longestMs: 200 };
 
-/** Waits for the job's record. Without a record, a job reported as started would not be found again after a crash. */
+/** Without a record, a job reported as started would not be found again after a crash. */
 async function untilRecorded(remote: Remote, name: string, dir: string): Promise<void> {
   const deadline = systemClock.monotonic() + startTimeoutMs;
   for (let polls = 1; (await remote.readFile(`${dir}/status`)) === undefined; polls += 1) {
@@ -122,7 +113,7 @@ export async function jobStatus(remote: Remote, name: string): Promise<JobStatus
   return statusOf(latest, latest.phase === 'ended' ? 'ended' : 'lost');
 }
 
-/** Yields the present status and then each change. Ends after `ended` or `lost`, or when the signal aborts. */
+/** Yields the present status and each change. Ends after `ended` or `lost`, or when the signal aborts. */
 export async function* watchJob(remote: Remote, name: string, signal: AbortSignal, options: WatchOptions = {}): AsyncGenerator<JobStatus> {
   const { clock = systemClock, pollMs = 1_000 } = options;
   let nap = new AbortController();
@@ -153,8 +144,8 @@ export async function* watchJob(remote: Remote, name: string, signal: AbortSigna
 }
 
 /**
- * Ends a job and all its processes: SIGTERM to the processes of its program, SIGKILL to the rest after the grace
- * period. Settles when no process is left. Succeeds for a job that has ended or never began.
+ * Sends SIGTERM to the processes of the job's program, and SIGKILL to all that is left after the grace period. Settles
+ * when no process is left. Succeeds for a job that has ended or never began.
  */
 export async function stopJob(remote: Remote, name: string, { graceMs, signal }: StopOptions): Promise<void> {
   const dir = dirOf(remote, name);
@@ -166,7 +157,7 @@ export async function stopJob(remote: Remote, name: string, { graceMs, signal }:
     throw new SvcError('SVC_MACHINE_LOST', `The job '${name}' could not be stopped: ${result.stderr.trim() || 'no answer'}`);
 }
 
-/** The log file of setup and run, in order. It exists as soon as the job has a record. */
+/** The log of setup and run. It exists as soon as the job has a record. */
 export function jobLogPath(remote: Remote, name: string): string {
   return `${dirOf(remote, name)}/job.log`;
 }
@@ -189,8 +180,8 @@ async function readRecord(remote: Remote, name: string): Promise<JobRecord | und
 }
 
 /**
- * Whether the job can still make progress. During setup this needs the runner. A running program continues without the
- * runner, but then no process records its end.
+ * Whether the job can make progress. Setup needs the runner. A running program continues without it, but then no
+ * process records its end.
  */
 async function hasProcesses(remote: Remote, record: JobRecord): Promise<boolean> {
   const lives = async (process: RecordedProcess | undefined): Promise<boolean> => {
@@ -209,7 +200,6 @@ async function hasProcesses(remote: Remote, record: JobRecord): Promise<boolean>
 /** The shell tests for an empty string. */
 const yesOrNothing = (isSo: boolean): string => (isSo ? 'yes' : '');
 
-/** The runner's settings, as shell. */
 function settingsFile(enter: readonly string[], workdir: string, waits: boolean): string {
   return [
     `svc_workdir=${shellQuote(workdir)}`,
@@ -220,7 +210,6 @@ function settingsFile(enter: readonly string[], workdir: string, waits: boolean)
   ].join('\n');
 }
 
-/** The environment, as shell exports. */
 function environmentFile(env: Readonly<Record<string, string>>): string {
   return Object.entries(env)
     .filter(([name]) => !shellOwned.has(name))

@@ -5,17 +5,16 @@ import { messageOf, SvcError } from '../shared/errors.ts';
 import { destroyMachine } from './machine.ts';
 import type { Providers } from './providers.ts';
 
-/** Limit for a provider to confirm that a machine is gone, ms. */
+/** Limit for a provider's confirmation that a machine is gone, ms. */
 export const goneTimeoutMs = 600_000;
 
-/** Limit for a provider to release the other resources of removed machines, and the poll interval, ms. */
+/** Limit for releasing other resources of removed machines, and the poll interval, ms. */
 const releaseTimeoutMs = 180_000;
 const releasePollMs = 2_000;
 
-/** Limit for a list of machines that are to be removed, ms: AWS may have to ask all regions. */
+/** Limit for listing machines to remove, ms: AWS may have to ask all regions. */
 const listToRemoveMs = 60_000;
 
-/** Dependencies of each call. */
 interface CallDeps {
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -23,10 +22,7 @@ interface CallDeps {
 
 type Tags = Readonly<Record<string, string>>;
 
-/**
- * Lists the machines of a provider that have all tags. Throws SVC_PLACE_FAILED after `timeoutMs`, even if the provider
- * ignores its signal.
- */
+/** Lists machines with all tags. Throws SVC_PLACE_FAILED after `timeoutMs`, even if the provider ignores its signal. */
 export function listWithin(
   provider: Provider,
   tags: Tags,
@@ -39,7 +35,6 @@ export function listWithin(
   return withDeadline(clock, timeoutMs, list, noAnswer, signal);
 }
 
-/** The machines of one provider with some tags. `error`: why the provider could not be listed. */
 interface Inventory {
   readonly provider: string;
   readonly machines: readonly ListedMachine[];
@@ -47,9 +42,8 @@ interface Inventory {
 }
 
 /**
- * Lists the machines with some tags at every provider. Providers that are not enabled are included: with an expired
- * login a machine still runs and is billed. A provider that this home never used lists no machines and sends no
- * request.
+ * Lists machines with some tags at every provider, enabled or not: with an expired login a machine still runs and is
+ * billed. A provider that this home never used sends no request.
  */
 export async function listEverywhere(
   providers: Pick<Providers, 'states' | 'provider'>,
@@ -71,9 +65,8 @@ export async function listEverywhere(
 }
 
 /**
- * Destroys every machine with these tags, and releases the other resources that providers made for `owner`. A failing
- * provider does not block the others: SVC_CLEANUP_FAILED names each of them at the end. The caller then keeps its
- * record, so that the machines are not forgotten.
+ * Destroys all machines with these tags, and releases what providers made for `owner`. Failing providers do not block
+ * others: SVC_CLEANUP_FAILED names them at the end. The caller then keeps its record of the machines.
  */
 export async function removeEverywhere(
   providers: Pick<Providers, 'states' | 'provider'>,
@@ -112,7 +105,7 @@ export async function removeEverywhere(
   });
 }
 
-/** Retries a release: a provider may hold resources while a machine that uses them is ending. */
+/** Retries: a provider may hold resources while a machine that uses them is ending. */
 export async function releaseWhenFree(provider: Provider, owner: string, { clock, signal }: CallDeps): Promise<void> {
   const deadline = clock.monotonic() + releaseTimeoutMs;
   for (;;) {

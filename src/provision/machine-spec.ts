@@ -3,7 +3,7 @@ import type { MachineSpec } from '../providers/provider.ts';
 import { SvcError } from '../shared/errors.ts';
 import type { ProviderState } from './providers.ts';
 
-/** The part of a machine's specification that follows from its task and the resource alternative. */
+/** The part of the specification that follows from the task and the resource alternative. */
 export function taskMachineSpec(task: Task, resources: Resources | undefined): Omit<MachineSpec, 'tags' | 'clients'> {
   return {
     labels: resources?.labels ?? {},
@@ -22,19 +22,19 @@ export function taskMachineSpec(task: Task, resources: Resources | undefined): O
 /** A program that mentions this variable listens on the assigned port. */
 const portMention = /\$\{?SVC_REPLICA_PORT\b/;
 
-/** Whether the task's program listens on the assigned port, so that svc can choose any port. */
+/** Whether the program listens on the assigned port, so that svc can choose any. */
 export function followsPort({ run = '' }: Pick<Task, 'run'>): boolean {
   return portMention.test(run);
 }
 
-/** The ports that a machine serves: the service's port, and the ports that the alternative opens. */
+/** The service's port, and the ports that the alternative opens. */
 export function servedPorts({ service }: Pick<Task, 'service'>, resources: Pick<Resources, 'ports'> | undefined): readonly number[] {
   return [...new Set([...(service === undefined ? [] : [service.replicaPort]), ...(resources?.ports ?? [])])];
 }
 
 /**
- * Refuses a service of several replicas that listens on a fixed port at providers whose machines share ports: only the
- * first replica would come up. Throws SVC_ISOLATION with the reason and the remedy.
+ * Throws SVC_ISOLATION, with reason and remedy, for several replicas on a fixed port at providers whose machines share
+ * ports: only the first replica would come up.
  */
 export function refuseSharedPorts(task: Task, providers: readonly ProviderState[]): void {
   const { service } = task;

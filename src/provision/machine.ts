@@ -8,30 +8,26 @@ import { wakeable } from '../shared/loop.ts';
 
 const noAnswer = (): Error => new SvcError('SVC_PLACE_FAILED', 'no answer');
 
-/**
- * Poll interval for a booting machine, ms. Providers that take minutes could be polled less often, but polls of local
- * machines are free.
- */
+/** ms. Providers that take minutes could be polled less often, but polls of local machines are free. */
 const bootPollMs = 500;
 
-/** A booting machine counts as lost after its provider has not answered for this time, ms. */
+/** A booting machine counts as lost when its provider has not answered for this time, ms. */
 const silenceLimitMs = 60_000;
 
-/** Options for waiting until a machine runs. */
 interface BootOptions {
-  /** The machine's name in errors; default: `Machine ID of LOCATION`. */
+  /** For errors; default: `Machine ID of LOCATION`. */
   readonly name?: string;
   readonly limitMs?: number;
-  /** Called once for each change of the provider's message about why the machine does not run yet. */
+  /** Called for each change of the provider's message about why the machine does not run yet. */
   readonly onMessage?: (message: string) => Promise<void>;
-  /** Called once for each change of the provider's full text, of which the message is a short form. */
+  /** Called for each change of the provider's full text, which the message shortens. */
   readonly onDetail?: (detail: string) => Promise<void>;
 }
 
 /**
- * Settles when the machine runs. Throws a `ProviderRefusal` when it ends before that. Throws SVC_MACHINE_LOST when it
- * does not run within `limitMs` of having room, or its provider does not answer. Throws SVC_BOOT_FAILED when the
- * provider reports that no machine like it would run.
+ * Settles when the machine runs. Throws a `ProviderRefusal` when it ends before; SVC_MACHINE_LOST when it does not run
+ * within `limitMs` of having room, or its provider does not answer; SVC_BOOT_FAILED when the provider reports that no
+ * machine like it would run.
  */
 export async function waitUntilRunning(
   provider: Provider,
@@ -71,8 +67,7 @@ export async function waitUntilRunning(
       }
       if (status?.state === 'gone') {
         const { reason, message: why, isHopeless, mayPass, refusal } = status;
-        // With a reported cause, the machine was neither preempted nor lost in transit. Another machine at this
-        // location would most likely fail the same way.
+        // With a reported cause, it was neither preempted nor lost in transit. Another one here would likely fail too.
         if (isHopeless === true || (why !== undefined && reason === 'unknown' && mayPass !== true && refusal === undefined))
           throw lost(`did not start: ${withoutStop(why ?? 'its provider does not say why')}`, 'SVC_BOOT_FAILED');
         // A provider that preempts a booting machine has no capacity.
@@ -80,7 +75,7 @@ export async function waitUntilRunning(
         const what = `went away while booting${why === undefined ? ` (${reason})` : `: ${withoutStop(why)}`}`;
         throw new ProviderRefusal(kind, refusal?.scope ?? 'zone', `${name} ${what}.`);
       }
-      // The provider decides how long a machine may be queued. The boot limit starts at the end of the queue.
+      // The provider limits the time in its queue. The boot limit starts at the end of the queue.
       if (status?.state === 'booting' && status.isQueued === true) startedAt = lastSeenAt;
       if (status?.state === 'booting' && status.message !== undefined && status.message !== message) {
         message = status.message;
@@ -94,12 +89,12 @@ export async function waitUntilRunning(
   }
 }
 
-/** The sentence is embedded in a message that already ends with a full stop. */
+/** The message around it has its own full stop. */
 const withoutStop = (sentence: string): string => sentence.trim().replace(/\.$/, '');
 
 const gonePollMs = 100;
 
-/** Removes a machine and waits until the provider confirms it. Throws when that takes longer than `timeoutMs`. */
+/** Destroys a machine and waits for the confirmation. Throws when that takes longer than `timeoutMs`. */
 export async function destroyMachine(
   provider: Provider,
   machineId: MachineId,
@@ -123,14 +118,13 @@ export async function destroyMachine(
   }
 }
 
-/** Attempts to remove a machine, and the backoff between them. */
 const releaseAttempts = 6;
 const releaseBackoff: Backoff = { firstMs: 1_000, longestMs: 60_000 };
 const releaseTimeoutMs = 60_000;
 
 /**
- * Removes a machine that is not needed, or all machines that a provider made for a key. Never throws: the sweep for
- * machines without a record removes what remains or appears later.
+ * Removes a machine that is not needed, or all machines of a key. Never throws: the sweep for machines without a record
+ * removes what remains or appears later.
  */
 export async function releaseMachine(
   provider: Provider,
@@ -146,7 +140,6 @@ export async function releaseMachine(
     try {
       return await withDeadline(clock, releaseTimeoutMs, remove, noAnswer, signal);
     } catch {
-      // Retried; after the last attempt the sweep removes the machine.
       await clock.sleep(delayMs(releaseBackoff, attempt), signal);
     }
   }

@@ -2,22 +2,20 @@ import type { MachineId, MachineNode, Provider } from '../providers/provider.ts'
 import { SvcError } from '../shared/errors.ts';
 import { letRun, stopJob, watchJob, type JobStatus, type StopOptions, type WatchOptions } from './job.ts';
 
-/** Status of a job over all its nodes. After an end, `rank` is the node whose end decided it. */
+/** A job's status over all its nodes. After an end, `rank` is the node that decided it. */
 export interface NodesStatus extends JobStatus {
   readonly rank: number;
 }
 
 /** Options for watching a job of several nodes. */
 export interface WatchNodesOptions extends WatchOptions {
-  /**
-   * When the job has ended: `any`: as soon as it ends on one node; `all`: when it failed on one node, or ended on all.
-   */
+  /** The job has ended: `any`: when it ended on one node; `all`: when it failed on one, or ended on all. */
   readonly endsWith: 'any' | 'all';
 }
 
 /**
- * The first nodes of a machine by rank. A single node needs no call to the provider. Throws SVC_MACHINE_LOST when the
- * machine has fewer nodes, and SVC_NOT_SUPPORTED where machines have one node each.
+ * The first nodes by rank. A single node needs no call. Throws SVC_MACHINE_LOST when the machine has fewer nodes, and
+ * SVC_NOT_SUPPORTED where machines have one node each.
  */
 export async function machineNodes(
   provider: Pick<Provider, 'name' | 'remote' | 'nodes'>,
@@ -35,8 +33,8 @@ export async function machineNodes(
 }
 
 /**
- * Yields each change of a job's status over all nodes. Ends after `ended` or `lost`, or when the signal aborts. The
- * watching process starts `run` when all nodes are prepared, so this also works after a crash.
+ * Yields each change of a job's status over all nodes. Ends after `ended` or `lost`, or when the signal aborts. Starts
+ * `run` when all nodes are prepared, also after a crash.
  */
 export async function* watchNodes(
   nodes: readonly MachineNode[],
@@ -70,7 +68,7 @@ export async function* watchNodes(
   }
 }
 
-/** Combines the statuses of the nodes after `change`; undefined while some are unknown. Pure. */
+/** Undefined while some statuses are unknown. Pure. */
 function statusOfAll(
   known: readonly NodesStatus[],
   nodes: number,
@@ -78,7 +76,7 @@ function statusOfAll(
   endsWith: WatchNodesOptions['endsWith'],
 ): NodesStatus | undefined {
   const { phase, exitCode } = change;
-  // The first end is the cause: the other nodes usually fail because this one is gone.
+  // The first end is the cause: other nodes usually fail because this one is gone.
   if (phase === 'lost' || (phase === 'ended' && (endsWith === 'any' || exitCode !== 0))) return change;
   const [first] = known.toSorted((a, b) => a.rank - b.rank);
   if (known.length < nodes || first === undefined) return undefined;
@@ -86,7 +84,6 @@ function statusOfAll(
   return has('absent') ?? has('setup') ?? has('waiting') ?? has('run') ?? first;
 }
 
-/** A queue of changes for one reader. */
 class Changes {
   readonly #signal: AbortSignal;
   readonly #queue: NodesStatus[] = [];
@@ -122,16 +119,13 @@ class Changes {
   }
 }
 
-/**
- * Ends a job on all nodes at once; see `stopJob`. If a node does not answer, the others are stopped first; then it
- * throws.
- */
+/** As `stopJob`, on all nodes at once. Throws for a node that does not answer, after the others were stopped. */
 export async function stopNodes(nodes: readonly MachineNode[], name: string, options: StopOptions): Promise<void> {
   const stopped = await Promise.allSettled(nodes.map(({ remote }) => stopJob(remote, name, options)));
   for (const one of stopped) if (one.status === 'rejected') throw one.reason;
 }
 
-/** A node's name in logs, as in SkyPilot: `head, rank=0` or `worker1, rank=1, ip=10.0.0.2`. */
+/** For logs, as in SkyPilot: `head, rank=0` or `worker1, rank=1, ip=10.0.0.2`. */
 export function nodeLabel({ rank, ip }: Pick<MachineNode, 'rank' | 'ip'>): string {
   return rank === 0 ? 'head, rank=0' : `worker${rank}, rank=${rank}, ip=${ip}`;
 }

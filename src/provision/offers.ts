@@ -13,49 +13,40 @@ import { type ProviderState, askProviders, whyOut } from './providers.ts';
 import { canonicalAccelerator, isSameAccelerator, nearestAccelerators } from '../domain/accelerators.ts';
 import { isGpuNamed } from '../domain/gpus.ts';
 
-/** An offer, with the resource alternative that it satisfies. */
+/** An offer and the resource alternative that it satisfies. */
 export type MachineCandidate = Candidate<Offer>;
 
-/** An offer that does not satisfy an alternative, and why: a clause such as `has 2 vCPUs, 4+ requested`. */
+/** An offer that does not satisfy an alternative; `why` is a clause such as `has 2 vCPUs, 4+ requested`. */
 export interface RejectedCandidate extends MachineCandidate {
   readonly why: string;
 }
 
-/** The answers of all providers about a task. */
 interface OfferSurvey {
   readonly candidates: readonly MachineCandidate[];
-  /** Offers that the task rules out; complete only with `explain`. */
+  /** Complete only with `explain`. */
   readonly rejected: readonly RejectedCandidate[];
-  /**
-   * For each provider without an offer for some alternative: the reason, beginning with its name. Sentences, without
-   * duplicates.
-   */
+  /** Per provider without an offer for some alternative; each begins with its name. Distinct sentences. */
   readonly reasons: readonly string[];
-  /** The providers' remarks about their figures. Sentences, without duplicates. */
+  /** Providers' remarks about their figures. Distinct sentences. */
   readonly notices: readonly string[];
-  /** Whether there is no offer and the only causes are wrong names of providers or their parts, such as a context. */
+  /** Whether there is no offer only because names of providers or of their parts, such as a context, are wrong. */
   readonly isMisnamed: boolean;
 }
 
-/** Input of a survey of offers. */
 interface OfferQuery {
   readonly clock: Clock;
   readonly signal?: AbortSignal | undefined;
-  /** Whether to collect the offers that the task rules out, too. */
+  /** Whether to collect offers that the task rules out, too. */
   readonly explain?: boolean;
-  /** Number of nodes of a machine; default: one. */
+  /** Nodes per machine; default: 1. */
   readonly nodes?: number | undefined;
-  /** The task's settings for providers. */
   readonly providerConfig?: ProviderConfig | undefined;
 }
 
-/** A list of offers needs tables or a few calls. A provider that takes longer is left out of this search, ms. */
+/** ms. Offers need tables or a few calls. A search leaves out a provider that takes longer. */
 const offersTimeoutMs = 15_000;
 
-/**
- * Asks all providers at once for offers for each alternative. A provider that fails or hangs is left out, with the
- * reason.
- */
+/** Asks all providers at once for each alternative. A provider that fails or hangs is left out, with the reason. */
 export async function surveyOffers(
   alternatives: ResourceAlternatives,
   providers: readonly ProviderState[],
@@ -77,10 +68,7 @@ export async function surveyOffers(
   };
 }
 
-/**
- * Returns at least one candidate for a task. Throws SVC_NO_PLACE or SVC_NO_GPU, with each provider's reason, when there
- * is none.
- */
+/** Returns at least one candidate. Throws SVC_NO_PLACE or SVC_NO_GPU with each provider's reason if there is none. */
 export async function collectOffers(
   alternatives: ResourceAlternatives,
   providers: readonly ProviderState[],
@@ -98,9 +86,7 @@ function candidatesOf(
   return candidates;
 }
 
-/**
- * As `collectOffers`, with the providers' current states. Waits for late providers only when the others have no offer.
- */
+/** As `collectOffers`, with the current states. Waits for late providers only when the others have no offer. */
 export async function collectOffersNow(
   alternatives: ResourceAlternatives,
   states: () => Promise<readonly ProviderState[]>,
@@ -115,10 +101,7 @@ export async function collectOffersNow(
   return { providers, candidates: candidatesOf(answer, alternatives, providers) };
 }
 
-/**
- * The error for a task without any offer. It also says which of the accelerators are unknown to svc, the providers and
- * the price tables.
- */
+/** The error for a task without offers. Names accelerators that neither svc nor a provider nor a price table knows. */
 export function nothingOffered({ choices }: ResourceAlternatives, reasons: readonly string[], sources: AcceleratorSources): SvcError {
   const requestsGpu = choices.every((one) => one.accelerator !== undefined || one.acceleratorMemory !== undefined);
   const unknown = unknownAccelerators(choices, sources);
@@ -133,10 +116,7 @@ export function nothingOffered({ choices }: ResourceAlternatives, reasons: reado
   return new SvcError(requestsGpu ? 'SVC_NO_GPU' : 'SVC_NO_PLACE', `No enabled provider offers what the task requests.\n${lines}`);
 }
 
-/**
- * The error for a task that names an unknown provider or an unknown part of one. The requested resources are not the
- * cause.
- */
+/** The error for a wrong name of a provider or of its part: the requested resources are not the cause. */
 export function misnamed(reasons: readonly string[]): SvcError {
   const lines = reasons.map((reason) => `  ${reason}`).join('\n');
   return new SvcError('SVC_NO_PLACE', `The task names an unknown location.\n${lines}`, {
@@ -145,9 +125,8 @@ export function misnamed(reasons: readonly string[]): SvcError {
 }
 
 /**
- * The providers that an alternative may use: the one it names, else all enabled ones. This machine is used only if no
- * other provider is enabled: users with a cloud do not expect a replica on their laptop. This machine does not replace
- * a provider whose check is still running, either.
+ * The providers that an alternative may use: the one it names, else all enabled ones. The local machine is used only if
+ * no other provider is enabled or still being checked: users with a cloud do not expect a replica on their laptop.
  */
 export function providersFor(resources: Pick<Resources, 'cloud'>, providers: readonly ProviderState[]): readonly ProviderState[] {
   if (resources.cloud !== undefined) return providers.filter(({ name }) => name === resources.cloud);
@@ -226,33 +205,29 @@ async function askForOffers(
   return withDeadline(clock, offersTimeoutMs, ask, tooLong, signal);
 }
 
-/** The cheapest excluded offer is closest to being usable. */
 function whyExcluded(excluded: readonly RejectedCandidate[]): string {
   const nearest = excluded.toSorted((a, b) => a.offer.hourlyUsd - b.offer.hourlyUsd)[0];
   return nearest === undefined ? 'nothing there fits.' : `the cheapest, ${nearest.offer.instanceType}, ${nearest.why}.`;
 }
 
-/** A short description of a machine with this many nodes, for tables. */
+/** A short description of a machine, for tables. */
 export function describeOffer(offer: Offer, nodes = 1): string {
   const accelerator = offer.accelerator === undefined ? '' : `, ${offer.accelerator.name}:${offer.accelerator.count}`;
   return `${nodes}x(cpus=${offer.cpus}, mem=${shortGb(offer.memoryGb)}${accelerator})${offer.spot ? '[spot]' : ''}`;
 }
 
-/** Sources of names of accelerators beyond svc's own list. */
 interface AcceleratorSources {
-  /** Results of the providers' checks: a node's label or a driver may have any name. */
+  /** Their checks name accelerators: a node's label or a driver may have any name. */
   readonly providers: readonly Pick<ProviderState, 'check'>[];
-  /** Names in price tables. */
   readonly tables: readonly string[];
 }
 
-/** An accelerator without a source, with the nearest known names. */
 interface UnknownAccelerator {
   readonly name: string;
   readonly nearest: readonly string[];
 }
 
-/** The requested accelerators that neither svc nor a provider nor a table knows, without duplicates. */
+/** Requested accelerators that svc, the providers and the tables do not know, without duplicates. */
 export function unknownAccelerators(
   choices: readonly Pick<Resources, 'accelerator'>[],
   sources: AcceleratorSources,
@@ -267,7 +242,7 @@ function isKnown(name: string, { providers, tables }: AcceleratorSources): boole
   return found.some((text) => isGpuNamed({ index: 0, name: text, memoryGb: undefined }, name));
 }
 
-/** Describes an unknown accelerator in one or two sentences. */
+/** One or two sentences. */
 export function describeUnknown({ name, nearest }: UnknownAccelerator): string {
   const meant = nearest.length === 0 ? '' : ` Did you mean ${nearest.join(' or ')}?`;
   return `No provider offers an accelerator '${name}', and svc knows none of that name.${meant}`;

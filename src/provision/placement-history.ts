@@ -15,11 +15,10 @@ import {
 import { rememberStart } from '../domain/placement/rank.ts';
 import type { Random } from '../shared/random.ts';
 
-/** Dependencies of a history. */
 interface PlacementHistoryOptions {
-  /** The memory that an earlier process saved. */
+  /** Saved by an earlier process. */
   readonly memory?: PlacementMemory | undefined;
-  /** Saves the memory; called after each change and not awaited. A lost save only costs repeated asks. */
+  /** Called after each change and not awaited. A lost save only costs repeated asks. */
   readonly save?: (memory: PlacementMemory) => void;
   readonly random?: Random;
 }
@@ -29,7 +28,6 @@ export function placementAfterRestart(memory: PlacementMemory | undefined, now: 
   return memory && { ...memory, refusals: refusalsAfterRestart(memory.refusals, now) };
 }
 
-/** A pending ask; `end` removes it. */
 interface OpenAsk {
   readonly ask: PendingAsk;
   end(): void;
@@ -38,10 +36,7 @@ interface OpenAsk {
 /** A kind that gave a machine within this time counts as available, ms. */
 const givenLatelyMs = 300_000;
 
-/**
- * Shared memory of a service's launches: refusals, start times and pending asks. No launch asks a provider that refused
- * another launch.
- */
+/** Memory that a service's launches share: no launch asks a provider that refused another one. */
 export class PlacementHistory {
   #memory: PlacementMemory;
   readonly #save: (memory: PlacementMemory) => void;
@@ -61,7 +56,6 @@ export class PlacementHistory {
     return this.#memory;
   }
 
-  /** Pending asks of all launches. */
   get pending(): readonly PendingAsk[] {
     return [...this.#open.keys()];
   }
@@ -76,16 +70,13 @@ export class PlacementHistory {
     return this.#open.size > 0 || this.#work.size > 0;
   }
 
-  /** Tracks background work of a search. If the work fails, the sweep for machines without a record cleans up. */
+  /** Tracks background work. If it fails, the sweep for machines without a record cleans up. */
   keepBusy(work: Promise<void>): void {
     const settled = work.catch(() => undefined).finally(() => this.#work.delete(settled));
     this.#work.add(settled);
   }
 
-  /**
-   * Number of machines that each kind gave since its last refusal. Only kinds that gave one recently are included.
-   * `now` is monotonic ms.
-   */
+  /** Machines per kind since its last refusal, of kinds that gave one recently. `now` is monotonic ms. */
   given(now: number): ReadonlyMap<string, number> {
     return new Map([...this.#given].filter(([, { at }]) => now - at < givenLatelyMs).map(([kind, { machines }]) => [kind, machines]));
   }
@@ -104,59 +95,47 @@ export class PlacementHistory {
     };
   }
 
-  /** Records a refusal at `now`, ms since the epoch. */
+  /** `now` is ms since the epoch. */
   refused(offer: PlaceableOffer, refused: Refused, now: number): void {
     this.#distrust(offer, refused);
     this.#learn({ ...this.#memory, refusals: rememberRefusal(this.#memory.refusals, offer, refused, now, this.#random()) });
   }
 
-  /**
-   * Records that a launch got no machine, or that its machine ended. Other launches need not wait for its result. `now`
-   * is ms since the epoch.
-   */
+  /** A launch got no machine or lost it: other launches need not wait for it. `now` is ms since the epoch. */
   trialEnded(launch: string, offer: PlaceableOffer, now: number): void {
     this.#learn({ ...this.#memory, refusals: resumeLaunches(this.#memory.refusals, offer, launch, now) });
   }
 
-  /**
-   * Records a late refusal: the provider accepted the ask sent at `askedAt` and refused at `now`. Both are ms since the
-   * epoch.
-   */
+  /** The provider accepted the ask sent at `askedAt` and refused at `now`, both ms since the epoch. */
   refusedLate(offer: PlaceableOffer, refused: Refused, askedAt: number, now: number): void {
     this.#distrust(offer, refused);
     this.#learn({ ...this.#memory, refusals: rememberLateRefusal(this.#memory.refusals, offer, refused, askedAt, now) });
   }
 
-  /**
-   * Ends refusals whose cause at the provider has changed: their offers may be asked again at `now`, ms since the
-   * epoch.
-   */
+  /** Ends refusals whose cause at the provider has changed. `now` is ms since the epoch. */
   endRefusals(isMeant: (refusal: Refusal) => boolean, now: number): void {
     this.#learn({ ...this.#memory, refusals: endRefusals(this.#memory.refusals, isMeant, now) });
   }
 
-  /**
-   * Forgets refusals, so that providers are asked again at once. `all`: every refusal, on a user's request. `early`:
-   * keeps the refusals of machines that ended after acceptance.
-   */
+  /** Forgets refusals, so that providers are asked again at once. `early`: keeps refusals after an acceptance. */
   forget(which: 'all' | 'early'): void {
     this.#learn({ ...this.#memory, refusals: which === 'all' ? [] : lateRefusals(this.#memory.refusals) });
   }
 
-  /** After a refusal, several launches must not ask this kind at once, even if it created machines before. */
+  /** After a refusal only one launch may ask this kind at a time, even if it gave machines before. */
   #distrust(offer: PlaceableOffer, refused: Refused): void {
     if (refused.kind === 'throttled') return;
     for (const [kind, given] of this.#given) if (covers({ offer, ...refused }, given.offer)) this.#given.delete(kind);
   }
 
-  /** Records that a provider gave a machine at `now`, monotonic ms. */
+  /** `now` is monotonic ms. */
   gave(offer: PlaceableOffer, now: number): void {
     const kind = kindOf(offer);
     this.#given.set(kind, { offer, machines: (this.#given.get(kind)?.machines ?? 0) + 1, at: now });
     this.#learn({ ...this.#memory, refusals: forgetRefusals(this.#memory.refusals, offer) });
   }
 
-  /** Records that a machine runs, `tookMs` after the ask. */
+  /** `tookMs` counts from the ask. */
   started(offer: PlaceableOffer, tookMs: number): void {
     const { refusals, starts } = this.#memory;
     this.#learn({ refusals: forgetRefusals(refusals, offer, true), starts: rememberStart(starts, offer, tookMs) });

@@ -13,7 +13,7 @@ import { SvcError, messageOf } from '../shared/errors.ts';
 import { asSentence } from '../shared/text.ts';
 import { refusalFrom } from './request-machine.ts';
 
-/** A considered machine, with the reason for or against it. All parts of a plan are plain data. */
+/** A considered machine and the reason for or against it. Plain data. */
 export interface PlannedOffer {
   readonly provider: string;
   readonly region: string;
@@ -28,69 +28,58 @@ export interface PlannedOffer {
   readonly spot: boolean;
   readonly hourlyUsd: number;
   readonly monthlyUsd: number;
-  /** The resource alternative of the file, counted from 1. */
+  /** Number of the resource alternative in the file, from 1. */
   readonly alternative: number;
-  /**
-   * `possible`: ranked after the chosen ones. `refused`: its provider refuses for now. `excluded`: does not satisfy the
-   * file.
-   */
+  /** `possible`: ranked after the chosen ones. `refused`: by its provider, for now. `excluded`: by the file. */
   readonly verdict: 'chosen' | 'possible' | 'refused' | 'excluded';
-  /** Numbers of the replicas that use it, counted from 1. */
+  /** Numbers of the replicas that use it, from 1. */
   readonly replicas: readonly number[];
-  /** The reason, as a clause. */
+  /** A clause. */
   readonly why: string;
 }
 
 type OneNodeOffer = Omit<PlannedOffer, 'nodes'>;
 
-/** A provider, and whether the plan may use it. */
 interface PlannedProvider {
   readonly name: string;
   readonly takesPart: boolean;
-  /** Why the plan may not use it; null when it may. */
+  /** Null when it may. */
   readonly why: string | null;
 }
 
-/** The placement of a service's replicas if they were launched now, with reasons. */
+/** Where a service's replicas would be placed if they were launched now, with reasons. */
 export interface PlacementPlan {
-  /** Number of planned replicas. */
   readonly replicas: number;
-  /** Best first. Excluded offers come last, cheapest first, and are complete only with `explain`. */
+  /** Best first. Excluded offers come last, cheapest first, complete only with `explain`. */
   readonly offers: readonly PlannedOffer[];
   readonly places: readonly PlannedProvider[];
-  /** Total of the planned replicas. */
   readonly hourlyUsd: number;
   readonly monthlyUsd: number;
-  /** Why providers offer nothing, and remarks about the figures. Sentences. */
+  /** Why providers offer nothing, and remarks about figures. Sentences. */
   readonly notes: readonly string[];
-  /** Whether there is no offer because names of providers or of their parts are wrong; the notes name them. */
+  /** Whether there is no offer because names of providers or of their parts are wrong. The notes name them. */
   readonly isMisnamed?: boolean | undefined;
 }
 
 /** Input of a plan. */
 export interface PlanRequest {
   readonly alternatives: ResourceAlternatives;
-  /** Nodes of each machine; default: one. Prices cover all of them. */
+  /** Per machine; default: 1. Prices cover all of them. */
   readonly nodes?: number;
-  /** The task's settings for providers. */
   readonly providerConfig?: ProviderConfig;
   readonly replicas: number;
   readonly providers: readonly ProviderState[];
-  /** Memory of the service's earlier launches. */
   readonly memory?: PlacementMemory | undefined;
   readonly occupied?: readonly OccupiedLocation[];
   readonly clock: Clock;
   /** Whether to include offers that the file rules out. */
   readonly explain: boolean;
-  /**
-   * The specification of each machine. When present, providers that support a preflight check the chosen machines.
-   * Refused ones are not chosen.
-   */
+  /** When present, providers with a preflight check the chosen machines. Refused ones are not chosen. */
   readonly spec?: (candidate: MachineCandidate) => MachineSpec;
   readonly signal?: AbortSignal;
 }
 
-/** Collects offers and chooses as a launch would. Sends no request for a machine. */
+/** Collects offers and chooses as a launch would. Requests no machine. */
 export async function planPlacement(request: PlanRequest): Promise<PlacementPlan> {
   const { alternatives, nodes = 1, providerConfig, replicas, providers, memory, occupied = [], clock, explain, signal } = request;
   const survey = await surveyOffers(alternatives, providers, { clock, explain, signal, nodes, providerConfig });
@@ -130,7 +119,7 @@ async function judge(
   return preflightPlan(candidates, replicas, facts, { providerOf, spec, clock, signal });
 }
 
-/** Whether at least one replica has an offer now. */
+/** Whether a replica has an offer now. */
 export function hasChoice(plan: PlacementPlan): boolean {
   return plan.offers.some(({ verdict }) => verdict === 'chosen');
 }
@@ -149,14 +138,14 @@ function plannedProviders({ choices }: ResourceAlternatives, providers: readonly
   });
 }
 
-/** Scales price and room of a candidate to machines of several nodes. */
+/** Price and room for machines of several nodes. */
 function ofNodes<C extends MachineCandidate>(candidate: C, nodes: number): C {
   const { offer } = candidate;
   const { hourlyUsd, room } = offer;
   return { ...candidate, offer: { ...offer, hourlyUsd: hourlyUsd * nodes, ...(room !== undefined && { room: Math.floor(room / nodes) }) } };
 }
 
-/** A sentence on how many replicas fit nowhere and how much room exists, if room is the cause; otherwise none. */
+/** If room is the cause: how many replicas fit nowhere and how much room exists. */
 function whyNotAll(judged: readonly JudgedCandidate<MachineCandidate>[], replicas: number): readonly string[] {
   const placed = judged.reduce((sum, { verdict }) => sum + (verdict.type === 'chosen' ? verdict.replicas.length : 0), 0);
   const crowded = judged.filter(({ verdict }) => verdict.type === 'chosen' || verdict.type === 'full');
@@ -180,11 +169,9 @@ function plannedOffer({ candidate, verdict }: JudgedCandidate<MachineCandidate>)
   };
 }
 
-/** Identifies a kind of machine. */
 const nameOf = ({ provider, region, zone, instanceType, accelerator, spot }: Offer): string =>
   JSON.stringify([provider, region, zone, instanceType, accelerator, spot]);
 
-/** An offer that satisfies another alternative is not excluded. */
 function excludedOffers(rejected: readonly RejectedCandidate[], candidates: readonly MachineCandidate[]): readonly OneNodeOffer[] {
   const possible = new Set(candidates.map(({ offer }) => nameOf(offer)));
   return rejected
@@ -236,31 +223,26 @@ function describeVerdict(verdict: Verdict): string {
   }
 }
 
-/** Dependencies of the preflight checks. */
 interface PreflightDeps {
   readonly providerOf: (candidate: MachineCandidate) => Provider | undefined;
-  /** The machine specification of a candidate. */
   readonly spec: (candidate: MachineCandidate) => MachineSpec;
   readonly clock: Clock;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A plan in which every provider with a preflight accepts its chosen machines. */
+/** Every provider with a preflight has accepted its chosen machines. */
 interface PreflightedPlan {
   readonly judged: readonly JudgedCandidate<MachineCandidate>[];
-  /** Refusals with their remedies, and the providers that did not answer. Sentences. */
+  /** Refusals with their remedies, and providers that did not answer. Sentences. */
   readonly notes: readonly string[];
 }
 
-/** Limit of a preflight, ms. After it, the provider's answer comes only with the real request. */
+/** ms. After it, the provider's answer comes only with the real request. */
 const preflightTimeoutMs = 8_000;
 
 const late = (): Error => new SvcError('SVC_PLACE_FAILED', `no answer within ${preflightTimeoutMs / 1_000} s`);
 
-/**
- * Chooses machines and has their providers check them. Repeats the choice without refused machines until all chosen
- * ones are accepted. Each kind of machine is checked once.
- */
+/** Repeats the choice without refused machines until all chosen ones are accepted. Checks each kind of machine once. */
 async function preflightPlan(
   candidates: readonly MachineCandidate[],
   replicas: number,
@@ -288,7 +270,7 @@ async function preflightPlan(
 
 interface PreflightResult {
   readonly note: string;
-  /** Absent when the provider did not answer: it may still accept the machine. */
+  /** Absent: the provider did not answer and may still accept the machine. */
   readonly refused?: Refused;
 }
 

@@ -6,57 +6,48 @@ import { messageOf } from '../shared/errors.ts';
 import { type Fence, fenced } from '../shared/fence.ts';
 import type { Remote } from '../remote/remote.ts';
 
-/** A provider's last known state: usable, or unusable for the reason in `check.summary`. */
+/** A provider's last known state; `check.summary` says why it is unusable. */
 export interface ProviderState {
   readonly name: string;
   readonly check: ProviderCheck;
-  /** Undefined when the provider is unusable. */
+  /** Undefined: unusable. */
   readonly provider: Provider | undefined;
-  /**
-   * Present while a check is running and the state is therefore unknown. Settles when the check ends. Never rejects.
-   */
+  /** Present while a check is running, so the state is unknown. Settles when the check ends; never rejects. */
   readonly late?: Promise<unknown>;
 }
 
-/** The providers; each is opened on first use. */
+/** The providers. Each is opened on first use. */
 export interface Providers {
-  /** One provider, enabled or not: a machine may outlive the enabling of its provider. */
+  /** Enabled or not: a machine may outlive the enabling of its provider. */
   provider(name: string): Promise<Provider>;
-  /** The enabled providers. */
+  /** Only the enabled ones. */
   providers(): Promise<readonly Provider[]>;
-  /**
-   * All providers in the registry's order, with states of the last minute. Never throws because of a provider's
-   * failure.
-   */
+  /** All, in the registry's order, with states of the last minute. Never throws because a provider failed. */
   states(): Promise<readonly ProviderState[]>;
 }
 
-/** Lifetime of a check's result, ms. The result "slow" has a shorter one, because it may be over soon. */
+/** Lifetime of a check's result, ms. The result "slow" has a shorter one: it may be over soon. */
 const checkAgeMs = 60_000;
 const slowAgeMs = 15_000;
 
-/**
- * Time a caller waits for a check, ms: a slow provider must not delay the others. The check continues in the
- * background.
- */
+/** Time a caller waits for a check, ms: a slow provider must not delay the others. The check continues. */
 const checkWaitMs = 10_000;
 
-/** The same when the last result is at most `knownAgeMs` old: after this time that result is used. */
+/** The wait if the last result is at most `knownAgeMs` old; that result is then used. */
 const knownWaitMs = 2_000;
 const knownAgeMs = 600_000;
 
-/** Total limit of a check, ms. While a provider reports slow parts, the check is repeated within this limit. */
+/** Total limit, ms. While a provider reports slow parts, its check is repeated. */
 const checkLimitMs = 30_000;
 const slowPauseMs = 1_000;
 
-/** Source of the providers for `providersFrom`. */
 interface ProviderSource {
   readonly names: readonly string[];
   readonly open: (name: string) => Promise<Provider>;
   readonly clock: Clock;
-  /** Names of the allowed providers; undefined allows all. */
+  /** Undefined: all. */
   readonly allowed: () => Promise<readonly string[] | undefined>;
-  /** Cancels checks that have no waiting caller any more. */
+  /** Cancels checks without a waiting caller. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -71,13 +62,11 @@ export function createProviders(context: ProviderContext, signal?: AbortSignal):
   });
 }
 
-/** A finished check. */
 interface Known {
   readonly check: ProviderCheck;
   readonly at: number;
 }
 
-/** A running check. */
 interface Pending {
   readonly since: number;
   readonly over: Promise<Known>;
@@ -88,14 +77,14 @@ const tooLong = `its check did not end within ${checkLimitMs / 1_000} s`;
 class CheckTooLong extends Error {}
 
 /**
- * Opens each provider once and checks it at most once a minute. A failed open is retried at the next call. A slow
- * provider is unusable only for calls during its check. If it was usable minutes ago, it stays usable.
+ * Opens each provider once and checks it at most once a minute. A failed open is retried at the next call. A provider
+ * with a slow check is unusable only until the check ends; if it was usable minutes ago, it stays usable.
  */
 export function providersFrom({ names, open, clock, allowed, signal }: ProviderSource): Providers {
   const opened = new Map<string, Promise<Provider>>();
   const knowns = new Map<string, Known>();
   const pendings = new Map<string, Pending>();
-  /** Why a provider with a running check is slow, as it reports itself. */
+  /** Why a running check is slow, as the provider reports it. */
   const slowness = new Map<string, string>();
 
   const provider = async (name: string): Promise<Provider> => {
@@ -119,7 +108,7 @@ export function providersFrom({ names, open, clock, allowed, signal }: ProviderS
     }
   };
 
-  /** Runs a check to its end. Never rejects. */
+  /** Never rejects. */
   const toItsEnd = async (name: string): Promise<Known> => {
     const until = clock.monotonic() + checkLimitMs;
     for (;;) {
@@ -177,19 +166,14 @@ function unusable(summary: string, remedy: string): ProviderCheck {
   return { enabled: false, summary, remedies: [remedy], details: [], sharedPorts: undefined };
 }
 
-/**
- * Why a provider is not used: a clause with a full stop. A running check does not mean that the provider is disabled.
- */
+/** Why a provider is not used: a clause with a full stop. A running check does not mean disabled. */
 export function whyOut({ check, late }: Pick<ProviderState, 'check' | 'late'>): string {
   const summary = check.summary.replace(/\.$/, '');
   if (late !== undefined) return `${summary}.`;
   return check.slow === undefined ? `not enabled: ${summary}.` : `does not answer: ${check.slow}.`;
 }
 
-/**
- * Waits for all running checks and returns the states. `onWait` receives the text of the wait. Each check has a time
- * limit.
- */
+/** Waits for all running checks, which have time limits. `onWait` receives a text about the wait. */
 export async function settledStates(
   states: () => Promise<readonly ProviderState[]>,
   onWait: (text: string) => void = () => undefined,
@@ -204,10 +188,7 @@ export async function settledStates(
   return states();
 }
 
-/**
- * Calls `ask` with the current states. Only if that answer does not suffice, it waits for late providers and calls
- * `ask` again. `onWait` receives the text of the wait.
- */
+/** Calls `ask` with the current states. If its answer does not suffice, waits for late providers and asks again. */
 export async function askProviders<Answer>(
   states: () => Promise<readonly ProviderState[]>,
   ask: (providers: readonly ProviderState[]) => Answer | Promise<Answer>,
@@ -222,8 +203,8 @@ export async function askProviders<Answer>(
 }
 
 /**
- * Wraps a provider and its machines: every call fails once the fence is closed. Providers also check the fence before
- * each request that they send. The wrapper covers calls that send no request.
+ * Wraps a provider and its machines: every call fails once the fence is closed. Providers check the fence before each
+ * request themselves; the wrapper covers calls without a request.
  */
 export function fencedProvider(provider: Provider, fence: Fence): Provider {
   return fenced(provider, fence, {
@@ -235,7 +216,6 @@ export function fencedProvider(provider: Provider, fence: Fence): Provider {
   });
 }
 
-/** The same machine, with every operation refused once the fence closes. */
 function fencedRemote(remote: Remote, fence: Fence): Remote {
   return fenced(remote, fence, { free: ['localPath'] });
 }

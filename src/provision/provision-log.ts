@@ -4,13 +4,13 @@ import { type Clock, isoTime } from '../shared/clock.ts';
 import { appendToLog } from '../shared/system/log-file.ts';
 import type { PublishProgress } from './files/publish.ts';
 
-/** Writes one line for users about the progress of a search for a machine. */
+/** Writes a line for users about the search for a machine. */
 export type ProvisionLog = (line: string) => void;
 
-/** Size at which the log is rotated, bytes. A launch that retries without end writes about one line per attempt. */
+/** The log is rotated at this size, bytes. A launch that retries without end writes about one line per attempt. */
 const longestLog = 1_048_576;
 
-/** Returns a log that appends to a file. It writes synchronously, so a crash of the process loses no line. */
+/** Appends to a file, synchronously: a crash of the process loses no line. */
 export function fileProvisionLog(path: string, clock: Clock): ProvisionLog {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   return (line) => appendToLog(path, `[svc ${isoTime(clock.now())}] ${line}\n`, longestLog);
@@ -18,7 +18,7 @@ export function fileProvisionLog(path: string, clock: Clock): ProvisionLog {
 
 const count = (value: number): string => value.toLocaleString('en-US');
 
-/** Progress of a publication as text: `310 of 20,000 files, 4.2 of 81.0 MB`. */
+/** Progress as text: `310 of 20,000 files, 4.2 of 81.0 MB`. */
 export function progressLine({ files, totalFiles, bytes, totalBytes, sentBytes }: PublishProgress): string {
   const how = `${count(files)} of ${count(totalFiles)} files, ${megabytes(bytes)} of ${megabytes(totalBytes)} MB`;
   return files === totalFiles ? `${how}; ${megabytes(sentBytes)} MB were sent` : how;

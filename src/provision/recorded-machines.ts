@@ -11,17 +11,13 @@ import { describeOffer } from './offers.ts';
 import type { PlacementHistory } from './placement-history.ts';
 import { describeStep, type SearchStep } from './search-steps.ts';
 
-/** Dependencies of finding machines. */
 interface MachineFinder {
   readonly log: Logger;
   providers(): Promise<readonly Provider[]>;
   provider(name: string): Promise<Provider>;
 }
 
-/**
- * A machine as the record of a replica or a cluster describes it. `offer` is the last one that was requested or
- * returned a machine. `key` is the prefix of the asks.
- */
+/** A replica's or cluster's record. `offer`: the last one asked for, or that gave a machine. `key`: prefix of asks. */
 interface MachineClaim {
   readonly key: string;
   readonly offer: OfferRecord | null;
@@ -33,14 +29,14 @@ export interface FoundMachine extends ListedMachine {
   readonly provider: Provider;
 }
 
-/** The tags of every machine that was ever requested for a replica. */
+/** Tags of every machine ever requested for a replica. */
 export function replicaTags(service: { readonly key: string }, replicaId: number): Readonly<Record<string, string>> {
   return { 'svc-service-key': service.key, 'svc-replica': String(replicaId) };
 }
 
 /**
- * Lists the machines with the given tags. While no machine is recorded, several providers may have been asked for one,
- * so all are searched. The recorded provider must answer; the sweep handles the others that do not.
+ * Lists the machines with the given tags. Without a recorded machine, several providers may have been asked, so all are
+ * searched. The recorded provider must answer; the sweep handles others that do not.
  */
 export async function findMachines(
   finder: MachineFinder,
@@ -70,13 +66,13 @@ export function isClaimed(machine: FoundMachine, { offer, machineId, key }: Mach
   if (machineId !== null) return machine.id === machineId;
   const asked = machine.tags['svc-key'];
   const expected = askKey(key, offerOf(offer));
-  // Records from before kinds had keys of their own used the bare key in their asks.
+  // Older records used the bare key in their asks.
   return asked === expected || asked?.startsWith(`${expected}-`) === true || asked === key;
 }
 
 /**
- * Of the machines that an earlier search received, returns the one that belongs to the record, and terminates the
- * others. A crash or a transient failure ended that search. Without this, a second machine would be requested.
+ * Returns the record's machine, of those that an earlier search received, and terminates the others. A crash or a
+ * transient failure ended that search; without this, a second machine would be requested.
  */
 export function recoverMachine(
   machines: readonly FoundMachine[],
@@ -90,29 +86,26 @@ export function recoverMachine(
   return { provider: kept.provider, offer: offerOf(claim.offer), machineId: kept.id, askedAt: clock.monotonic() };
 }
 
-/** A job that may still run on a machine. */
 interface RunningJob {
   readonly name: string;
   readonly numNodes: number;
 }
 
-/** How a machine is removed. */
 interface Removal {
-  /** The jobs to stop before the machine is destroyed. Empty for a machine that takes no commands. */
+  /** To stop before the machine is destroyed. Empty for a machine that takes no commands. */
   jobs(): readonly RunningJob[] | Promise<readonly RunningJob[]>;
   /** Called while the nodes of a stopped job still have its files. */
   onStopped?(nodes: readonly MachineNode[]): void;
-  /** Called when a job could not be stopped. The machine is destroyed anyway. */
+  /** A job could not be stopped; the machine is destroyed anyway. */
   onUnstopped(error: unknown): void;
   readonly clock: Clock;
 }
 
-/** Time from SIGTERM to SIGKILL, ms. */
 const killGraceMs = 10_000;
-/** How long a provider may take to confirm that a machine is gone, ms. */
+/** Limit for a provider's confirmation that a machine is gone, ms. */
 const goneTimeoutMs = 300_000;
 
-/** Stops the jobs of a machine, then destroys it. Settles when its provider has confirmed that it is gone. */
+/** Stops a machine's jobs, then destroys it. Settles when its provider has confirmed that it is gone. */
 export async function removeMachine({ provider, id }: FoundMachine, removal: Removal, signal: AbortSignal): Promise<void> {
   const stop = async ({ name, numNodes }: RunningJob): Promise<void> => {
     const nodes = await machineNodes(provider, id, numNodes, signal);
@@ -127,7 +120,7 @@ export async function removeMachine({ provider, id }: FoundMachine, removal: Rem
   await destroyMachine(provider, id, removal.clock, goneTimeoutMs, signal);
 }
 
-/** The offer of a recorded placement, as far as ranking needs it. */
+/** The recorded offer, as far as ranking needs it. */
 export function offerOf(record: OfferRecord): PlaceableOffer {
   const { provider, region, zone, instanceType, cpus = 0, accelerator, gpus, spot, hourlyUsd } = record;
   return {
@@ -142,7 +135,6 @@ export function offerOf(record: OfferRecord): PlaceableOffer {
   };
 }
 
-/** The record of an offer for a machine of `nodes` nodes. */
 function offerRecord(offer: Offer, nodes: number): OfferRecord {
   return {
     provider: offer.provider,
@@ -158,7 +150,7 @@ function offerRecord(offer: Offer, nodes: number): OfferRecord {
   };
 }
 
-/** What a step of the search for a machine of `nodes` nodes changes in the record that the machine is for. Pure. */
+/** What a search step changes in the record that the machine is for. Pure. */
 export function claimChange(
   step: SearchStep,
   nodes: number,
@@ -181,10 +173,9 @@ export function claimChange(
 }
 
 /**
- * A provider's report about a machine. `gone`: the machine is gone, for that cause. `leaving`: the provider will
- * reclaim it at about `at` (ms since the epoch; unknown means within minutes). `silent`: the provider does not know;
- * `cause` is the cause of the end that may follow. `doubtful`: the provider may reclaim it, so no other replica should
- * be placed there.
+ * A provider's report about a machine. `gone`: for that cause. `leaving`: the provider will reclaim it at about `at`
+ * (ms since the epoch; undefined: within minutes). `silent`: the provider does not know; `cause` applies if it ends.
+ * `doubtful`: the provider may reclaim it, so no other replica should be placed there.
  */
 export type MachineLoss =
   | { readonly type: 'gone'; readonly cause: EndCause; readonly reason: string }
@@ -198,17 +189,14 @@ export type MachineLoss =
     }
   | { readonly type: 'doubtful'; readonly reason: string };
 
-/**
- * Translates a machine's status into its consequence for the replica; undefined when the machine is well. `machine`
- * names it in sentences. Pure.
- */
+/** What a machine's status means for the replica; undefined when it is well. `machine` is its name in texts. Pure. */
 export function lossOf(status: MachineStatus | undefined, machine: string): MachineLoss | undefined {
   if (status?.state === 'gone') {
     const { reason, message } = status;
     const words = message === undefined ? ` (${reason}).` : `: ${message.trim()}${/[.!?]$/.test(message.trim()) ? '' : '.'}`;
     return { type: 'gone', cause: reason === 'preempted' ? 'preempted' : 'machine-lost', reason: `${machine} is gone${words}` };
   }
-  // Only the owner of a machine stops it.
+  // Only its owner stops a machine.
   if (status?.state === 'stopped') return { type: 'gone', cause: 'machine-lost', reason: `${machine} was stopped.` };
   if ((status?.state === 'running' || status?.state === 'booting') && status.silence !== undefined) {
     const { message, isTaken, isWidespread, isEnding } = status.silence;

@@ -8,7 +8,6 @@ import { withDeadline } from '../shared/deadline.ts';
 import { messageOf, SvcError } from '../shared/errors.ts';
 import type { ErrorCode } from '../shared/error-codes.ts';
 
-/** One ask: one provider, one offer. */
 interface Ask {
   readonly provider: Provider;
   readonly offer: Offer;
@@ -16,23 +15,19 @@ interface Ask {
   readonly key: string;
 }
 
-/**
- * The answer. `unclear`: the provider refused but may still have created the machine. `failed`: no other provider can
- * fix the error.
- */
+/** `unclear`: refused, but the provider may have created the machine. `failed`: no other provider can fix the error. */
 export type Answer =
   | { readonly type: 'given'; readonly machineId: MachineId }
   | { readonly type: 'refused'; readonly refused: Refused; readonly unclear: boolean }
   | { readonly type: 'failed'; readonly error: unknown };
 
-/** Timeout for an ask, ms. Some clouds finish the creation before they answer, which takes a minute or two. */
+/** ms. Some clouds finish the creation before they answer, which takes a minute or two. */
 const answerTimeoutMs = 180_000;
 
-/** Transient errors are retried this often at the same provider before they count as a refusal. */
+/** Attempts at a provider before transient errors count as a refusal. */
 const transientAttempts = 3;
 const transientBackoff: Backoff = { firstMs: 500, longestMs: 1_000 };
 
-/** The refusal that an error code without a scope stands for. */
 const kindOfCode: Partial<Record<ErrorCode, RefusalKind>> = {
   SVC_QUOTA: 'quota',
   SVC_PRICE: 'price',
@@ -42,10 +37,7 @@ const kindOfCode: Partial<Record<ErrorCode, RefusalKind>> = {
 
 const tooLong = (): Error => new SvcError('SVC_PLACE_FAILED', `no answer within ${answerTimeoutMs / 1_000} s`);
 
-/**
- * Asks a provider for a machine and retries transient errors. Never throws. The same key never creates a second
- * machine.
- */
+/** Retries transient errors; never throws. The same key never creates a second machine. */
 export async function requestMachine({ provider, offer, spec, key }: Ask, clock: Clock, signal: AbortSignal): Promise<Answer> {
   for (let attempt = 1; ; attempt += 1) {
     const askedAt = clock.monotonic();
@@ -57,7 +49,7 @@ export async function requestMachine({ provider, offer, spec, key }: Ask, clock:
       const answer = refusalFrom(error);
       if (answer !== undefined) return answer;
       const isOver = attempt >= transientAttempts || clock.monotonic() - askedAt >= answerTimeoutMs;
-      // `whole-region`: all zones of a region are served by the same API servers.
+      // `whole-region`: the same API servers serve all zones of a region.
       const refused = { kind: 'capacity', scope: 'whole-region', reason: messageOf(error) } as const;
       if (isOver) return { type: 'refused', refused, unclear: true };
     }
@@ -65,7 +57,7 @@ export async function requestMachine({ provider, offer, spec, key }: Ask, clock:
   }
 }
 
-/** The permanent meaning of a provider's error; undefined when the error may be transient. */
+/** What a provider's error means permanently; undefined when it may be transient. */
 export function refusalFrom(error: unknown): Extract<Answer, { readonly type: 'refused' | 'failed' }> | undefined {
   const reason = messageOf(error);
   const refuse = (kind: Refused['kind'], scope: Refused['scope']) => ({

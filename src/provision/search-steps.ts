@@ -9,14 +9,14 @@ import { asSentence } from '../shared/text.ts';
 
 /** One recorded step of the search for a machine. */
 export type SearchStep =
-  /** The intent, recorded before the ask is sent. `of`: the number of candidates. */
+  /** The intent, recorded before the ask is sent. `of`: number of candidates. */
   | { readonly type: 'asking'; readonly offer: Offer; readonly why: AskReason; readonly of: number }
-  /** The provider refused. svc does not ask for the offer again before `until`. */
+  /** svc does not ask for the offer again before `until`. */
   | { readonly type: 'refused'; readonly offer: Offer; readonly refused: Refused; readonly until: number }
   | { readonly type: 'given'; readonly offer: Offer; readonly machineId: MachineId }
-  /** Why an accepted machine does not run yet: the provider's message. */
+  /** The provider's message about why an accepted machine does not run yet. */
   | { readonly type: 'booting'; readonly offer: PlaceableOffer; readonly machineId: MachineId; readonly message: string }
-  /** The full text of that message; for the log only. */
+  /** The full text of that message, only for the log. */
   | { readonly type: 'detail'; readonly offer: PlaceableOffer; readonly machineId: MachineId; readonly detail: string }
   /** An accepted machine never ran. `refused`: why and until when its provider is not asked again. */
   | {
@@ -26,7 +26,7 @@ export type SearchStep =
       readonly reason: string;
       readonly refused?: { readonly kind: RefusalKind; readonly until: number };
     }
-  /** Another location created a machine first. svc terminated this one. */
+  /** Another location gave a machine first; svc terminated this one. */
   | { readonly type: 'surplus'; readonly offer: Offer; readonly machineId: MachineId }
   | { readonly type: 'waiting'; readonly until: number; readonly reasons: readonly string[] };
 
@@ -43,10 +43,9 @@ const reasonTexts: Readonly<Record<AskReason, string>> = {
   'slow-answer': 'as what was asked before is slow to answer',
 };
 
-/** A `waiting` step shows at most this many reasons. */
 const shownReasons = 4;
 
-/** Describes a step in a sentence, for the history and the log. */
+/** A sentence, for the history and the log. */
 export function describeStep(step: SearchStep): string {
   switch (step.type) {
     case 'asking': {

@@ -17,18 +17,15 @@ import { join } from 'node:path';
 import { systemClock } from '../shared/clock.ts';
 import type { Remote } from './remote.ts';
 
-/** One behaviour that every remote must show. Fails by throwing. */
+/** A behaviour that every remote must show. Fails by throwing. */
 interface RemoteCase {
   readonly name: string;
-  /** Busybox's find can list neither removed nor changed files, so there every copy sends all files again. */
+  /** Busybox's find can list neither removed nor changed files: there every copy sends all files again. */
   readonly needsGnuFind?: boolean;
   readonly run: (remote: Remote) => Promise<void>;
 }
 
-/**
- * Behaviour of every remote on a machine with a POSIX shell and basic tools, without Python. Each case gets a machine
- * of its own.
- */
+/** Behaviour on a machine with a POSIX shell and basic tools, without Python. Each case gets a machine of its own. */
 export const remoteCases: readonly RemoteCase[] = [
   {
     name: 'a command returns its output and exit code and receives its arguments unchanged',
@@ -67,7 +64,7 @@ export const remoteCases: readonly RemoteCase[] = [
     async run(remote) {
       const script = 'sleep 300 & echo $! > "$1"; sleep 300';
       let pid = '';
-      // A command that the timeout killed before it could start proves nothing. Try again with more time.
+      // A command that the timeout killed before its start proves nothing. Try again with more time.
       for (let timeoutMs = 500; pid === '' && timeoutMs < patienceMs; timeoutMs *= 4) {
         strictEqual((await remote.exec(['sh', '-c', script, 'sh', `${remote.baseDir}/pid`], { timeoutMs })).exitCode, 124);
         pid = (await remote.readFile(`${remote.baseDir}/pid`)) ?? '';
@@ -193,7 +190,7 @@ export const remoteCases: readonly RemoteCase[] = [
           if (Buffer.concat(chunks).includes('end')) stop.abort();
         }
       })();
-      // Bytes that are not text, split within a character over several writes.
+      // Not text, and split within a character over several writes.
       await remote.exec(['sh', '-c', 'printf "abc\\303" > "$1"; sleep 0.3; printf "\\251\\377\\000end" >> "$1"', 'sh', path]);
       await following;
       deepStrictEqual(Buffer.concat(chunks), Buffer.from([0xc3, 0xa9, 0xff, 0x00, 0x65, 0x6e, 0x64]));
@@ -211,7 +208,7 @@ export const remoteCases: readonly RemoteCase[] = [
           const before = calls;
           await remote.writeFile(`${dir}/file`, content);
           await until(() => calls > before, `a call after the ${content} change`);
-          // Notifications that belong to the same change may still arrive.
+          // Notifications of the same change may still arrive.
           await systemClock.sleep(300);
         }
       } finally {
@@ -221,7 +218,7 @@ export const remoteCases: readonly RemoteCase[] = [
   },
 ];
 
-/** Changes on a loaded machine take a while; on other machines no case waits that long. */
+/** Loaded machines show changes late; on others no case waits that long. */
 const patienceMs = 90_000;
 
 async function until(isSo: () => boolean | Promise<boolean>, what: string): Promise<void> {
@@ -256,7 +253,7 @@ async function withLocalDir(use: (dir: string) => Promise<void>): Promise<void> 
   }
 }
 
-/** One line per entry: path, kind, mode, mtime in seconds, and content or target. */
+/** Per entry: path, kind, mode, mtime in seconds, and content or target. */
 async function listing(remote: Remote, dir: string): Promise<readonly string[]> {
   const script = `cd "$1" && find . -mindepth 1 ! -type l -printf '%P|%y|%m|%Ts|' -a \\( -type f -a -exec sh -c 'cat "$1" | od -An -tx1 -v | tr -d " \\n"' sh {} \\; -o -true \\) -printf '\\0' -o -type l -printf '%P|%y|%l\\0'`;
   const { stdout, exitCode, stderr } = await remote.exec(['sh', '-c', script, 'sh', dir]);

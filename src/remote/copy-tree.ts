@@ -3,24 +3,22 @@ import { chmod, copyFile, lstat, mkdir, readdir, readlink, rm, symlink, utimes }
 import { dirname, join } from 'node:path';
 import { lstatIfThere } from '../shared/system/files.ts';
 
-/** Options of a copy. */
 interface CopyOptions {
   readonly signal?: AbortSignal;
-  /** Files that the source lacks stay in the target. */
   readonly keepExtra?: boolean;
-  /** Skips every path for which it returns true; paths are relative to the tree, with `/`. */
+  /** Skips paths for which it returns true: relative to the tree, with `/`. */
   readonly ignore?: (path: string, isFolder: boolean) => boolean;
-  /** Called for entries that cannot be copied: sockets, pipes, devices, and names that are not UTF-8. */
+  /** Called for what cannot be copied: sockets, pipes, devices, and names that are not UTF-8. */
   readonly onSkipped?: (path: string, stats: Stats | undefined) => void;
 }
 
-/** Concurrent copies of files in one folder: enough to keep the disk busy. */
+/** Per folder: enough to keep the disk busy. */
 const filesAtOnce = 16;
 
 /**
- * Makes `to` equal to `from`, a folder or a file: modes, times and symbolic links are kept. Copies new and changed
- * files. Removes files that `from` lacks, unless `keepExtra` is set. Skips sockets, pipes and devices. Where the file
- * system supports it, source and copy share data until one side changes.
+ * Makes `to` equal to `from`, a folder or file, with modes, times and symbolic links. Copies new and changed files, and
+ * removes those that `from` lacks unless `keepExtra`. Skips sockets, pipes and devices. Where the file system supports
+ * it, source and copy share data until one changes.
  */
 export async function copyTree(from: string, to: string, options: CopyOptions = {}): Promise<void> {
   const source = await lstat(from);
@@ -34,14 +32,14 @@ async function copyFolder(from: string, to: string, path: string, source: Stats,
   const before = await lstatIfThere(to);
   if (before !== undefined && !before.isDirectory()) await remove(to);
   if (before?.isDirectory() !== true) await mkdir(to, { mode: 0o700 });
-  // Files cannot be created in a folder without these bits. It gets its own mode when it is filled.
+  // Needed to create files in the folder. Its own mode comes when it is filled.
   else if ((before.mode & 0o700) !== 0o700) await chmod(to, 0o700);
   const folders: (readonly [name: string, stats: Stats])[] = [];
   const files: (readonly [name: string, stats: Stats])[] = [];
   const names = new Set<string>();
   for (const name of await readdir(from)) {
     const stats = await lstatIfThere(join(from, name));
-    // The entry was removed meanwhile, or it is the copy itself, which lies within the source.
+    // Removed meanwhile, or the copy itself, which lies within the source.
     if (stats === undefined && name.includes('\uFFFD')) options.onSkipped?.(path + name, undefined);
     if (stats === undefined || join(from, name) === to) continue;
     if (options.ignore?.(path + name, stats.isDirectory()) === true) continue;
@@ -76,14 +74,14 @@ async function copyEntry(from: string, to: string, source: Stats, options: CopyO
     if ((before.mode & 0o7777) !== mode) await chmod(to, mode);
     return;
   }
-  // Removes instead of overwriting: a process may be running or reading the old file.
+  // Not overwritten: a process may be running or reading the old file.
   if (before !== undefined) await remove(to);
   await copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
   await chmod(to, mode);
   await utimes(to, source.atime, source.mtime);
 }
 
-/** The same rule as rsync: equal size and mtime. Times are set in microseconds, so finer ones differ. */
+/** As rsync: equal size and mtime. Times are set in microseconds, so finer ones differ. */
 function isSameFile(source: Stats, target: Stats): boolean {
   return target.isFile() && target.size === source.size && Math.abs(target.mtimeMs - source.mtimeMs) < 1;
 }

@@ -1,22 +1,17 @@
-/** A process in a job's record. A pid alone can be reused. `startTicks` is field 22 of /proc/PID/stat. */
+/** A pid alone can be reused. `startTicks` is field 22 of /proc/PID/stat. */
 export interface RecordedProcess {
   readonly pid: number;
   readonly startTicks: number;
 }
 
-/**
- * The content of the job's file `status`, which `node/runner.sh` writes. Times are ms since the epoch by the machine's
- * clock.
- */
+/** A job's file `status`, which `node/runner.sh` writes. Times are ms since the epoch by the machine's clock. */
 export interface JobRecord {
-  /** `waiting`: prepared; starts as soon as all other nodes are prepared. */
+  /** `waiting`: prepared, until all other nodes are. */
   readonly phase: 'setup' | 'waiting' | 'run' | 'ended';
   readonly bootId: string;
-  /** The runner itself. */
   readonly runner: RecordedProcess | undefined;
   /** The process whose end ends the phase. */
   readonly program: RecordedProcess | undefined;
-  /** When `run` was started. */
   readonly startedAt: number | undefined;
   readonly endedAt: number | undefined;
   readonly exitCode: number | undefined;
@@ -25,7 +20,7 @@ export interface JobRecord {
   readonly failedPhase: 'setup' | 'run' | undefined;
 }
 
-/** Folder of a job's files, below the machine's base folder. */
+/** Folder of a job's files. */
 export function jobDir(baseDir: string, name: string): string {
   return `${baseDir}/jobs/${name}`;
 }
@@ -54,7 +49,7 @@ export function parseJobRecord(text: string): JobRecord | undefined {
   };
 }
 
-/** The text of a record in the runner's format. */
+/** Formats a record as the runner does. */
 export function formatJobRecord(record: JobRecord): string {
   const fields: readonly (readonly [string, string | number | undefined])[] = [
     ['phase', record.phase],

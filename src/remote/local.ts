@@ -10,7 +10,7 @@ import type { CopyToOptions, ExecOptions, ExecResult, Remote } from './remote.ts
 import { runCommand } from './run-command.ts';
 import { watchFolder } from './watch-folder.ts';
 
-/** This variable holds a database password: programs of replicas must not inherit it. */
+/** It holds a database password: programs of replicas must not inherit it. */
 const notForPrograms = { SVC_DATABASE: undefined } as const;
 
 /** Settings that differ between local machines. */
@@ -55,7 +55,7 @@ export class LocalRemote implements Remote {
     const temporary = `${remotePath}.${randomHex(12)}.new`;
     // No fsync: these files describe processes that do not survive a crash of the machine either.
     await writeFile(temporary, content, { mode, flag: 'wx' });
-    // The process's umask reduces the mode of a new file.
+    // The umask reduces the mode of a new file.
     await chmod(temporary, mode);
     await rename(temporary, remotePath);
   }
@@ -86,7 +86,6 @@ export class LocalRemote implements Remote {
     return Promise.resolve(this.#address(port));
   }
 
-  /** The socket already is on this machine. */
   forwardSocket(remotePath: string): Promise<string> {
     return Promise.resolve(remotePath);
   }
@@ -94,10 +93,10 @@ export class LocalRemote implements Remote {
 
 const chunkBytes = 65_536;
 
-/** Poll interval for appended data. Checking an open file costs microseconds and works on every file system. */
+/** ms. Checking an open file for more data costs microseconds and works on every file system. */
 const pollMs = 100;
 
-/** The exact bytes of a growing file from `offset` on, until the signal aborts; waits for the file to appear. */
+/** Bytes of a growing file from `offset` on, until the signal aborts; waits for the file to appear. */
 export async function* followFile(path: string, offset: number, clock: Clock, signal: AbortSignal): AsyncGenerator<Buffer> {
   const file = await openWhenThere(path, clock, signal);
   if (file === undefined) return;

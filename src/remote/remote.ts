@@ -2,46 +2,40 @@ import type { ReplicaAddress } from '../shared/replica-address.ts';
 
 /** Operations on one machine, on any provider. All implementations pass one conformance suite. */
 export interface Remote {
-  /** Absolute folder on the machine that belongs to this replica alone; it contains the job files. */
+  /** Absolute folder on the machine for this replica alone; contains the job files. */
   readonly baseDir: string;
-  /**
-   * Argument vector to prepend to the command of `run` to enter the machine's isolation. Empty where the machine itself
-   * is the isolation. `setup` runs without it.
-   */
+  /** Prefix of the command of `run`, not of `setup`, that enters the isolation. Empty: the machine is the isolation. */
   readonly enter: readonly string[];
-  /** Environment variables that processes on this machine need (proxies, visible GPUs, replica port, cookie). */
+  /** Variables that processes on this machine need (proxies, visible GPUs, replica port, cookie). */
   readonly environment: Readonly<Record<string, string>>;
-  /** Runs a command to its end; never throws for a non-zero exit. Arguments are a vector: no shell parses them. */
+  /** Runs a command to its end; never throws for a non-zero exit. No shell parses the arguments. */
   exec(argv: readonly string[], options?: ExecOptions): Promise<ExecResult>;
   /**
-   * Makes `remoteDir` (absolute on the machine) equal to `localDir`. Sends new and changed files, and removes others
-   * unless `keepExtra` is set. On a machine whose tools cannot list files (busybox) it sends all files each time.
+   * Makes `remoteDir` (absolute) equal to `localDir`: sends new and changed files, removes others unless `keepExtra`.
+   * To a machine whose tools cannot list files (busybox) it sends all files each time.
    */
   copyTo(localDir: string, remoteDir: string, options?: CopyToOptions): Promise<void>;
-  /** Replaces one small file atomically, with the given mode (default 0600): scripts, environment with secrets. */
+  /** Replaces one small file (a script, an environment with secrets) atomically. Default mode: 0600. */
   writeFile(remotePath: string, content: string, mode?: number): Promise<void>;
-  /** A file's content, or undefined when it does not exist. */
+  /** Undefined when the file does not exist. */
   readFile(remotePath: string): Promise<string | undefined>;
-  /** Calls `onChange` soon (≤ 250 ms) after files directly in `remoteDir` changed. May also call without a change. */
+  /** Calls `onChange` within 250 ms after files directly in `remoteDir` changed; sometimes also without a change. */
   watch(remoteDir: string, onChange: () => void, signal: AbortSignal): void;
-  /** Bytes of a growing file from `offset` on, until the signal aborts; waits for the file to appear. */
+  /** Bytes of a growing file from `offset` on, until the signal aborts. Waits for the file to appear. */
   follow(remotePath: string, offset: number, signal: AbortSignal): AsyncIterable<Buffer>;
-  /** The path of the same file on this machine, if it is local: the caller then links it instead of copying. */
+  /** The file's path if the machine is this one: the caller then links it instead of copying. */
   localPath(remotePath: string): string | undefined;
   /**
-   * How to connect to a port of the machine from this one. May open a tunnel first. The result stays valid until the
-   * machine is terminated, but connections can fail while a broken tunnel is being rebuilt.
+   * How to connect to a port of the machine. May open a tunnel first. The result is valid until the machine is
+   * terminated, but connections can fail while a broken tunnel is rebuilt.
    */
   address(port: number, options?: RemoteCallOptions): Promise<ReplicaAddress>;
   /**
-   * Path of a local Unix socket that leads to a socket on the machine, given by its absolute path on the machine. No
-   * process needs to listen on the latter yet. The path is the same each time. Another call rebuilds a broken tunnel.
+   * Path of a local Unix socket that leads to the machine's socket at an absolute path, which need not exist yet. The
+   * local path is the same each time. Another call rebuilds a broken tunnel.
    */
   forwardSocket(remotePath: string, options?: RemoteCallOptions): Promise<string>;
-  /**
-   * How often the machine's own memory limit killed one of its processes (OOM), and that limit. For machines whose
-   * limit shows only from inside; undefined where nothing is known.
-   */
+  /** OOM kills by the machine's own memory limit, if that shows only from inside; undefined when nothing is known. */
   memoryKills?(options?: RemoteCallOptions): Promise<MemoryKills | undefined>;
 }
 
@@ -58,30 +52,26 @@ export interface RemoteCallOptions {
 
 /** Options of a copy. */
 export interface CopyToOptions extends RemoteCallOptions {
-  /** Keeps files in `remoteDir` that `localDir` lacks. */
   readonly keepExtra?: boolean;
   /**
-   * With `keepExtra`: others use the folder too. Its own mode stays, and a link to a folder is followed. An entry of
-   * another kind makes the copy fail instead of being replaced.
+   * With `keepExtra`, for a folder that others use: its mode stays, and a link to a folder is followed. An entry of
+   * another kind is not replaced: the copy fails.
    */
   readonly isShared?: boolean;
 }
 
 /** Options of a command. */
 export interface ExecOptions extends RemoteCallOptions {
-  /** Added to the machine's environment. */
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
-  /** Written to the command's standard input, which is then closed. */
+  /** Written to standard input, which is then closed. */
   readonly input?: string;
   readonly timeoutMs?: number;
-  /**
-   * Leaves the command running on its own after the call; its output is discarded and `exitCode` is 0 when it started.
-   */
+  /** Leaves the command running after the call, without its output. `exitCode` 0: it started. */
   readonly detached?: boolean;
 }
 
-/** How a command ended. Both outputs are text, each cut at 1 MiB. */
+/** How a command ended. Each output is cut at 1 MiB. */
 export interface ExecResult {
   readonly exitCode: number;
   readonly stdout: string;

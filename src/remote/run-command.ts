@@ -4,32 +4,25 @@ import type { Clock } from '../shared/clock.ts';
 import { hasErrno, messageOf } from '../shared/errors.ts';
 import type { ExecOptions, ExecResult } from './remote.ts';
 
-/** Options of a command on this machine. `env` is the whole environment. */
+/** `env` is the whole environment. */
 interface CommandOptions extends Omit<ExecOptions, 'env'> {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
 }
 
-/** Bytes kept of each of the two outputs. */
 const maxOutputBytes = 1_048_576;
 
 /** The exit code of timeout(1). */
 const timedOutExitCode = 124;
 
-/**
- * Background processes of a command may hold its outputs open. After the command's end, the outputs are read for this
- * long, ms.
- */
+/** Background processes may hold a command's outputs open. After its end, they are read for this long, ms. */
 const lastOutputMs = 100;
 
-/** A shell's exit codes for a command that cannot be run (126) and for one that does not exist (127). */
+/** A shell's exit codes for a command that cannot be run or does not exist. */
 const notRunnable = 126;
 const notFound = 127;
 
-/**
- * Runs a command of this machine in its own session, so that an abort also ends its children. Throws only when
- * cancelled.
- */
+/** Runs a local command in its own session, so that an abort also ends its children. Throws only when cancelled. */
 export function runCommand(argv: readonly string[], options: CommandOptions): Promise<ExecResult> {
   const [file = '', ...args] = argv;
   options.signal?.throwIfAborted();
@@ -75,8 +68,7 @@ function runToEnd(file: string, args: readonly string[], options: CommandOptions
     child.once('exit', (code, signalName) => {
       const ended = signalName === null ? (code ?? notRunnable) : 128 + constants.signals[signalName];
       const finish = (): void => settle({ exitCode: timedOut ? timedOutExitCode : ended, stdout: stdout.text(), stderr: stderr.text() });
-      // A delayed event loop may see the timer expire before it has read data that has arrived. `setImmediate` lets it
-      // read once more.
+      // With a delayed event loop, the timer may expire before arrived data is read. `setImmediate` reads once more.
       const cancelWait = clock.after(lastOutputMs, () => setImmediate(finish));
       child.once('close', () => (cancelWait(), finish()));
     });

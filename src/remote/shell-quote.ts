@@ -1,9 +1,9 @@
-/** The text as one word of a POSIX shell, with any content except NUL, which no argument can hold. */
+/** Quotes a text as one word of a POSIX shell. NUL cannot occur: no argument can hold it. */
 export function shellQuote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** The same for messages: without quotes where none are needed. */
+/** As `shellQuote`, but for messages: without quotes where none are needed. */
 export function quoteWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : shellQuote(text);
 }

@@ -8,21 +8,19 @@ import { Tunnels, type TunnelCarrier } from './tunnels.ts';
 
 /** A machine, and the processes of one home that work on it. */
 export interface TunnelWorld {
-  /** The machine's tunnels, as a process that has just started carries them. */
+  /** The machine's tunnels, as carried by a process that has just started. */
   readonly carrier: () => TunnelCarrier;
-  /** A port on the machine whose program returns what it receives. */
+  /** A port whose program returns what it receives. */
   readonly echoPort: number;
-  /** A port on the machine without a program. */
   readonly deadPort: number;
   /** Kills the processes that hold the sockets. */
   readonly killHolders: () => Promise<void>;
   /** From now on the machine does not answer. */
   readonly stopMachine: () => Promise<void>;
-  /** What the error of a machine that does not answer names. */
+  /** Matches the error of a machine that does not answer. */
   readonly machineName: RegExp;
 }
 
-/** One behaviour that the tunnels of every carrier must show. Fails by throwing. */
 interface TunnelCase {
   readonly name: string;
   readonly run: (world: TunnelWorld) => Promise<void>;
@@ -150,7 +148,7 @@ function filesOf({ records, name }: TunnelCarrier, sockets: readonly string[]): 
   return [join(records.dir, name), ...sockets].filter((path) => existsSync(path));
 }
 
-/** What comes back for `hello` over a socket; undefined when no process listens on it. */
+/** The reply to `hello`; undefined when no process listens on the socket. */
 function answerOf(socket: string): Promise<string | undefined> {
   return new Promise((resolve) => {
     let answer = '';
@@ -168,7 +166,7 @@ function answerOf(socket: string): Promise<string | undefined> {
   });
 }
 
-/** A killed ssh or forwarder takes seconds to be replaced on a loaded machine; on other machines no case waits that long. */
+/** On a loaded machine, replacing a killed ssh or forwarder takes seconds; on others no case waits that long. */
 const patienceMs = 90_000;
 
 async function until(isSo: () => Promise<boolean>, what: string): Promise<void> {

@@ -4,7 +4,7 @@ import { shortFingerprint } from '../shared/hex.ts';
 import { isObject } from '../shared/json.ts';
 import { readJsonFile, writeFileAtomic } from '../shared/system/files.ts';
 
-/** The end of a tunnel on its machine: a port, or a Unix socket by its absolute path. */
+/** A tunnel's end on its machine: a port, or a Unix socket's absolute path. */
 export type TunnelEnd = number | string;
 
 /** A local socket file and its end, as its carrier names it. */
@@ -13,25 +13,22 @@ export interface Tunnel {
   readonly to: TunnelEnd;
 }
 
-/** The tunnels to one machine. The route is what they share: the pod, or the ssh connection. */
+/** The tunnels to one machine. They share the route: the pod, or the ssh connection. */
 interface TunnelRecord<Route> {
   readonly tunnels: readonly Tunnel[];
   readonly route: Route;
 }
 
-/** What distinguishes the records of one carrier from those of others. */
 interface TunnelRecordsSettings<Route> {
-  /** Folder with one record per machine that has tunnels. */
+  /** Folder with one record per machine. */
   readonly dir: string;
-  /** Folder of the sockets. */
   readonly socketDir: string;
-  /** Undefined for fields that are no route. */
   readonly readRoute: (fields: Readonly<Record<string, unknown>>) => Route | undefined;
 }
 
 /**
- * The tunnels on disk, for processes that start later. An invalid record counts as absent. The folders and the field
- * are still named `ways`: a running forwarder of an earlier version reads these records too.
+ * The tunnels on disk, for later processes. An invalid record counts as absent. The folders and the field are still
+ * named `ways`: a running forwarder of an earlier version reads these records too.
  */
 export class TunnelRecords<Route extends object> {
   readonly dir: string;
@@ -43,7 +40,7 @@ export class TunnelRecords<Route extends object> {
   }
 
   /**
-   * The socket file of a tunnel. It never changes, also not in later versions: running ssh processes, forwarders and
+   * A tunnel's socket file. It never changes, also not in later versions: running ssh processes, forwarders and
    * balancers use it. Short, because Linux allows 107 bytes for a socket's path. Pure.
    */
   socket(name: string, to: TunnelEnd): string {
@@ -66,12 +63,11 @@ export class TunnelRecords<Route extends object> {
     rmSync(join(this.dir, name), { force: true });
   }
 
-  /** Names of all record files, including invalid ones. */
+  /** Includes invalid records. */
   list(): readonly string[] {
     try {
       return readdirSync(this.dir).filter((name) => /^[0-9a-f]{10}$/.test(name));
     } catch {
-      // No tunnel was ever opened.
       return [];
     }
   }

@@ -2,26 +2,21 @@ import { delayMs, type Backoff } from '../shared/backoff.ts';
 import type { CancelTimer, Clock } from '../shared/clock.ts';
 import type { Tunnel, TunnelEnd, TunnelRecords } from './tunnel-records.ts';
 
-/** How the bytes of the tunnels to one machine travel: through its ssh, or the forwarder of its Kubernetes cluster. */
+/** Carries the tunnels to one machine: its ssh, or the forwarder of its Kubernetes cluster. */
 export interface TunnelCarrier<Route extends object = object> {
   readonly records: TunnelRecords<Route>;
-  /** Name of the machine's record. */
   readonly name: string;
-  /** The route in the record after a tunnel was added. */
   readonly newRoute: Route;
   readonly keeper: TunnelKeeper;
   /** An end as the record names it. */
   endOf(to: TunnelEnd): TunnelEnd;
-  /** Makes the sockets of the record lead to their ends. Does nothing when the record was removed. */
+  /** Makes the record's sockets lead to their ends. Does nothing when the record was removed. */
   carry(signal?: AbortSignal): Promise<void>;
-  /** Ends tunnels of a removed record, and removes their socket files. */
+  /** Ends tunnels of a removed record and removes their sockets. */
   drop(tunnels: readonly Tunnel[]): Promise<void>;
 }
 
-/**
- * The tunnels to one machine: local sockets that lead to its ports and sockets. A record on disk lists them, so that
- * other and later processes keep the same ones.
- */
+/** Local sockets that lead to a machine's ports and sockets. A record on disk shares them with later processes, too. */
 export class Tunnels<Route extends object = object> {
   readonly #carrier: TunnelCarrier<Route>;
 
@@ -29,7 +24,7 @@ export class Tunnels<Route extends object = object> {
     this.#carrier = carrier;
   }
 
-  /** Opens a tunnel and keeps it open while this process lives. Returns its socket, the same one each time. */
+  /** Opens a tunnel and keeps it open while this process lives. The socket is the same each time. */
   async open(to: TunnelEnd, signal?: AbortSignal): Promise<string> {
     const { records, name, newRoute, keeper } = this.#carrier;
     const socket = records.socket(name, to);
@@ -40,19 +35,18 @@ export class Tunnels<Route extends object = object> {
         records.write(name, { tunnels: [...tunnels, { socket, to: this.#carrier.endOf(to) }], route: newRoute });
       await this.#carrier.carry(signal);
       record = records.read(name);
-      // A process that opened another tunnel at the same moment may have overwritten the record. A removed record stays
-      // removed: recreating it would make this process look for a terminated machine without end.
+      // Another process that opened a tunnel at the same moment may have overwritten the record. A removed record stays
+      // removed: with a new one this process would try to reach a terminated machine without end.
     } while (record !== undefined && !hasSocket(record.tunnels, socket));
     keeper.start();
     return socket;
   }
 
-  /** Keeps the tunnels that an earlier process opened, if there are any. Cheap. */
+  /** Keeps tunnels that an earlier process opened, if any. Cheap. */
   keep(): void {
     this.#carrier.keeper.start();
   }
 
-  /** Closes all tunnels permanently. */
   async close(): Promise<void> {
     const { records, name } = this.#carrier;
     const record = records.read(name);
@@ -65,24 +59,20 @@ function hasSocket(tunnels: readonly Tunnel[], socket: string): boolean {
   return tunnels.some((tunnel) => tunnel.socket === socket);
 }
 
-/** Tunnels that a keeper keeps open. */
 interface KeptTunnels {
   /** False once they were closed, perhaps by another process. */
   hasTunnels(): boolean;
-  /** Whether all of them work. Called once a second, so it starts no process. */
+  /** Called once a second, so it starts no process. */
   areUp(): boolean | Promise<boolean>;
-  /** Makes all of them work again. */
   carry(): Promise<void>;
   /** Keeps the process that holds them from ending as idle, and ends it when it hangs. */
   keepAlive(): Promise<void>;
 }
 
-/** Poll interval for whether the tunnels still work, ms. */
 const pollIntervalMs = 1_000;
 
 const pollsPerKeepAlive = 30;
 
-/** Between two attempts to repair tunnels. */
 const repairBackoff: Backoff = { firstMs: 1_000, longestMs: 10_000 };
 
 /** Keeps tunnels open while this process lives and they exist. */
@@ -100,7 +90,7 @@ export class TunnelKeeper {
     this.#clock = clock;
   }
 
-  /** Starts to keep the tunnels. The first poll happens at once: it ends this again where there are no tunnels. */
+  /** The first poll happens at once: without tunnels it ends this again. */
   start(): void {
     if (this.#stop !== undefined) return;
     this.#stop = this.#clock.every(pollIntervalMs, () => void this.#poll());
@@ -118,7 +108,7 @@ export class TunnelKeeper {
       }
       this.#failures = 0;
     } catch {
-      // A process that works on the machine gets the error; this poll only retries.
+      // This poll only retries: processes that work on the machine get the error themselves.
       this.#failures += 1;
       this.#retryAt = this.#clock.monotonic() + delayMs(repairBackoff, this.#failures);
     } finally {

@@ -2,13 +2,12 @@ import { readdirSync, statSync, watch, type FSWatcher } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { CancelTimer, Clock } from '../shared/clock.ts';
 
-/** Poll interval for a folder while the system does not report changes. */
+/** Poll interval while the system does not report changes, ms. */
 const pollMs = 200;
 
 /**
- * Calls `onChange` soon after files directly in a folder changed, until the signal aborts. Uses the system's
- * notifications (inotify) where possible. Polls while the folder does not exist, or when the system has no watches
- * left.
+ * Calls `onChange` soon after files directly in a folder changed, until the signal aborts. Uses inotify where possible;
+ * polls while the folder does not exist, or when the system has no watches left.
  */
 export function watchFolder(dir: string, onChange: () => void, clock: Clock, signal: AbortSignal): void {
   if (signal.aborted) return;
@@ -25,13 +24,13 @@ export function watchFolder(dir: string, onChange: () => void, clock: Clock, sig
   const startWatching = (): boolean => {
     try {
       watcher = watch(dir, { persistent: false }, (_kind, name) => {
-        // A recreated folder is a different one, and this watch does not report its changes. The end of the old folder
-        // is reported under its own name; a new one may exist by then.
+        // This watch does not report changes of a recreated folder. The end of the old one is reported under its own
+        // name; a new one may exist by then.
         if (name === basename(dir) || signature(dir) === '') startPolling();
         onChange();
       });
     } catch {
-      // The folder does not exist, or no watches are left: both may change, so polling goes on.
+      // The folder does not exist, or no watches are left. Both may change, so polling goes on.
       return false;
     }
     watcher.on('error', startPolling);
@@ -46,7 +45,7 @@ export function watchFolder(dir: string, onChange: () => void, clock: Clock, sig
       if (signal.aborted || !startWatching()) return;
       cancelPoll?.();
       cancelPoll = undefined;
-      // Catches changes between the last poll and the start of the watch.
+      // Changes between the last poll and the start of the watch.
       notice();
     });
   };
@@ -72,7 +71,6 @@ function signature(dir: string): string {
       })
       .join('\0')}`;
   } catch {
-    // The folder does not exist (any more).
     return '';
   }
 }

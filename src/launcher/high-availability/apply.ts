@@ -10,21 +10,18 @@ import { isMarked, isOfWholeCluster, readObject, refuseForeign } from './ownersh
 import { anchorObject } from './settings-objects.ts';
 import { kubectlAt, type KubernetesDeps, type KubernetesSite } from './site.ts';
 
-/**
- * Timeout, ms, for a cloud to assign a load balancer's address. Until then endpoints have their name inside the
- * Kubernetes cluster.
- */
+/** Limit for a load balancer's address, ms. Until then endpoints have their name inside the Kubernetes cluster. */
 const addressTimeoutMs = 180_000;
 const addressPollMs = 1_000;
 
-/** Timeout, ms, for objects under removal to disappear and be created again: a volume waits for its last pod. */
+/** Limit for objects under removal to disappear and be created again, ms: a volume waits for its last pod. */
 const wholeTimeoutMs = 120_000;
 const wholePollMs = 1_000;
 
 /**
- * Applies the objects of the design, each in one step, and returns the resulting facts. When the anchor is removed
- * meanwhile, Kubernetes removes its dependents: then all objects are applied again. Safe to repeat after a crash at any
- * line. Throws SVC_CONTROLLER_KIND, before any change, when another owner has an object with one of our names.
+ * Applies the objects, each in one step, and returns the resulting facts. If the anchor is removed meanwhile,
+ * Kubernetes removes its dependents, and all objects are applied again. Safe to repeat after a crash. Throws
+ * SVC_CONTROLLER_KIND, before any change, when another owner has an object with one of svc's names.
  */
 export async function applyDesign(
   design: HighAvailabilityDesign,
@@ -45,10 +42,7 @@ export async function applyDesign(
   }
 }
 
-/**
- * Applies every object once. The anchor is first, because the others belong to it. Returns those that are missing
- * afterwards, or will be removed.
- */
+/** Applies the anchor first, because the others belong to it. Returns objects that are missing or will be removed. */
 async function applyOnce(
   design: HighAvailabilityDesign,
   secrets: HighAvailabilitySecrets,
@@ -104,8 +98,7 @@ async function applyAsAllowed(object: KubeDraft, deps: KubernetesDeps): Promise<
   try {
     await apply(object, deps);
   } catch (error) {
-    // Without permission to read nodes, the controller cannot check their free resources in advance. It works all the
-    // same.
+    // Without permission to read nodes, the controller works, but cannot check their free resources in advance.
     if (!isOfWholeCluster(object) || !isDenied(error)) throw error;
     deps.onStep(`${object.kind} ${object.metadata.name} may not be made by you: the controller will not see what nodes have free`);
   }
@@ -116,8 +109,8 @@ async function apply(object: KubeDraft, { api, signal }: KubernetesDeps): Promis
 }
 
 /**
- * Whether the controller with that key exists. This home, another home or a repository of manifests may have deployed
- * it. Objects of an earlier anchor do not count: Kubernetes is about to remove them.
+ * Whether the controller with that key exists, also from another home or from manifests. Objects of an earlier anchor
+ * do not count: Kubernetes is about to remove them.
  */
 export async function isThere(
   site: KubernetesSite,

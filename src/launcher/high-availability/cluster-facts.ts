@@ -7,12 +7,11 @@ import { anchorData, haNames } from './names.ts';
 import { tokenKey } from './settings-objects.ts';
 import type { KubernetesDeps, KubernetesSite } from './site.ts';
 
-/** The fields of a ConfigMap or Secret that are read. */
 interface DataObject extends KubeObject {
   readonly data?: Readonly<Record<string, string>>;
 }
 
-/** The Service of the endpoints: the fields that give its address. */
+/** The fields that give the endpoints' address. */
 export interface EndpointsService extends KubeObject {
   readonly spec?: { readonly type?: string; readonly clusterIP?: string };
   readonly status?: { readonly loadBalancer?: { readonly ingress?: readonly { readonly ip?: string; readonly hostname?: string }[] } };
@@ -26,20 +25,19 @@ export interface NodeObject extends KubeObject {
   };
 }
 
-/** The object that owns all others of a controller; undefined when there is no controller. */
 interface Anchor {
   readonly uid: string;
   readonly key: string;
-  /** It is being removed, and its dependents will follow. */
+  /** It is being removed; its dependents will follow. */
   readonly isGoing: boolean;
 }
 
-/** Whether a call failed because this user lacks the permission. */
+/** Whether this user lacks the permission for a call. */
 export function isDenied(error: unknown): boolean {
   return error instanceof SvcError && error.code === 'SVC_DENIED';
 }
 
-/** The existing controller, whether or not this home deployed it. */
+/** The existing controller, also one that another home deployed. */
 export async function findAnchor(api: KubeApi, { namespace }: KubernetesSite, signal: AbortSignal): Promise<Anchor | undefined> {
   const found = await api.get<DataObject>(pathOfOne('ConfigMap', namespace, haNames.anchor), { signal });
   const key = found?.data?.[anchorData.key];
@@ -50,14 +48,14 @@ export async function findAnchor(api: KubeApi, { namespace }: KubernetesSite, si
   });
 }
 
-/** The existing token that controller and balancers share; undefined when there is none. */
+/** The token that controller and balancers share; undefined when there is none. */
 export async function readToken(api: KubeApi, { namespace }: KubernetesSite, signal: AbortSignal): Promise<string | undefined> {
   const found = await api.get<DataObject>(pathOfOne('Secret', namespace, haNames.token), { signal });
   const coded = found?.data?.[tokenKey];
   return coded === undefined || coded === '' ? undefined : Buffer.from(coded, 'base64').toString('utf8');
 }
 
-/** A constant and unique id of a Kubernetes cluster; undefined when this user may not read it. */
+/** A constant and unique id; undefined when this user may not read it. */
 export async function clusterIdentity(api: KubeApi, signal: AbortSignal): Promise<string | undefined> {
   try {
     return (await api.get(pathOfOne('Namespace', undefined, 'kube-system'), { signal }))?.metadata.uid;
@@ -67,7 +65,7 @@ export async function clusterIdentity(api: KubeApi, signal: AbortSignal): Promis
   }
 }
 
-/** Facts of the Kubernetes cluster that are read before any object is created. */
+/** Facts that are read before any object is created. */
 export async function readClusterFacts(
   site: KubernetesSite,
   key: string,
@@ -78,17 +76,14 @@ export async function readClusterFacts(
   return { key, policyVersion: policyVersionOf(parseJson(groups)), outsideHost: host };
 }
 
-/**
- * The version of PodDisruptionBudget to use, from the API server's list of API groups: the stable one where Kubernetes
- * has it, from 1.21 on.
- */
+/** PodDisruptionBudget's version by the API server's groups: the stable one from Kubernetes 1.21 on. */
 export function policyVersionOf(said: unknown): HighAvailabilityDesign['policyVersion'] {
   const groups = isObject(said) && Array.isArray(said['groups']) ? said['groups'] : [];
   const policy = groups.find((group) => isObject(group) && group['name'] === 'policy');
   return JSON.stringify(policy ?? '').includes('"policy/v1"') || policy === undefined ? 'policy/v1' : 'policy/v1beta1';
 }
 
-/** Name or address of the Service from outside; undefined while, or where, it has none. */
+/** The Service's name or address from outside; undefined while, or where, it has none. */
 export async function outsideHost(
   api: KubeApi,
   { namespace }: KubernetesSite,
@@ -102,7 +97,6 @@ export async function outsideHost(
   return ingress?.ip ?? ingress?.hostname;
 }
 
-/** Address of a ready node: an external one if there is one, otherwise an internal one. */
 async function nodeAddress(api: KubeApi, signal: AbortSignal): Promise<string | undefined> {
   try {
     const { items } = await api.list<NodeObject>(pathOfAll('Node'), { signal });

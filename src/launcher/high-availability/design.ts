@@ -8,12 +8,12 @@ import { SvcError } from '../../shared/errors.ts';
 import { haNames } from './names.ts';
 import type { KubernetesSite } from './site.ts';
 
-/** One rule of a Role, optionally restricted to objects with certain names. */
+/** A rule of a Role; it may apply only to objects with certain names. */
 export interface AccessRule extends RoleRule {
   readonly resourceNames?: readonly string[];
 }
 
-/** The owner of all other objects: Kubernetes removes them with it. */
+/** Owner of all other objects: Kubernetes removes them with it. */
 export interface OwnerReference {
   readonly apiVersion: string;
   readonly kind: string;
@@ -21,19 +21,16 @@ export interface OwnerReference {
   readonly uid: string;
 }
 
-/** All data from which the objects of a controller in a Kubernetes cluster follow. Plain data. */
+/** All that determines the objects of a controller in a Kubernetes cluster. Plain data. */
 export interface HighAvailabilityDesign {
   /** Tag `svc-owner` of all that the controller launches. */
   readonly key: string;
-  /**
-   * The user's name of the context. The controller's pods use the same name, so that locations have the same names
-   * everywhere.
-   */
+  /** The user's name of it. The controller's pods use it too, so that locations have the same names everywhere. */
   readonly context: string;
   readonly namespace: string;
   readonly image: string;
   readonly imagePullSecrets: readonly string[];
-  /** `sqlite`: one controller with a volume; `postgresql`: two controllers without a volume, of which one leads. */
+  /** `sqlite`: one controller with a volume; `postgresql`: two controllers without, of which one leads. */
   readonly database: 'sqlite' | 'postgresql';
   /** undefined: the default request, and no limit. */
   readonly cpus: number | undefined;
@@ -47,32 +44,27 @@ export interface HighAvailabilityDesign {
   readonly publicHost: string;
   /** US dollars per hour for all pods together. */
   readonly hourlyUsd: number;
-  /** On every object, besides our own labels. */
+  /** For every object, besides svc's own. */
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
-  /** The version of PodDisruptionBudget that the Kubernetes cluster has. */
+  /** Of PodDisruptionBudget in this Kubernetes cluster. */
   readonly policyVersion: 'policy/v1' | 'policy/v1beta1';
-  /**
-   * Permissions that replicas need in the namespace. `clusterReadRules`: permissions to read the free resources of the
-   * whole Kubernetes cluster.
-   */
+  /** Rights for replicas in the namespace; `clusterReadRules`: to read the Kubernetes cluster's free resources. */
   readonly replicaRules: readonly AccessRule[];
   readonly clusterReadRules: readonly AccessRule[];
 }
 
-/** Data that only Secrets may contain. */
+/** Data for Secrets only. */
 export interface HighAvailabilitySecrets {
-  /** Shared by the controller and its balancers. */
   readonly token: string;
   readonly files: readonly PortableFile[];
-  /** Variables of the controller, such as the address of its database. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** GB; default size of a controller's volume, as on a controller's machine. */
+/** Default size of a controller's volume, GB, as on a controller's machine. */
 const defaultDiskGb = 200;
 
-/** Default resources of a controller's and a balancer's pod in the cost: their requests. */
+/** What a pod's default requests contribute to the cost. */
 const controllerShare = { cpus: 0.25, memoryGb: 1 } as const;
 const balancerShare = { cpus: 0.25, memoryGb: 0.5 } as const;
 
@@ -80,14 +72,11 @@ const balancerShare = { cpus: 0.25, memoryGb: 0.5 } as const;
 export interface ClusterFacts {
   readonly key: string;
   readonly policyVersion: HighAvailabilityDesign['policyVersion'];
-  /** Name or address of the endpoints' Service from outside; undefined when it can be reached only from inside. */
+  /** Of the endpoints' Service; undefined: reachable only from inside. */
   readonly outsideHost: string | undefined;
 }
 
-/**
- * The design that follows from the configuration and the facts about a Kubernetes cluster. Throws
- * SVC_NO_CONTROLLER_IMAGE when no image is configured.
- */
+/** The design for a configuration and a Kubernetes cluster. Throws SVC_NO_CONTROLLER_IMAGE without an image. */
 export function designOf(config: Config, { context, namespace }: KubernetesSite, known: ClusterFacts): HighAvailabilityDesign {
   const { image, balancers, endpointService, resources } = config.serve.controller;
   const database = databaseOf(config);
@@ -124,15 +113,11 @@ export function designOf(config: Config, { context, namespace }: KubernetesSite,
   };
 }
 
-/**
- * Address of the shared state database, as controllers reach it; undefined: a file on a volume. As everywhere, the
- * environment has precedence over the file.
- */
+/** Address of the shared state database; undefined: a file on a volume. The environment has precedence. */
 export function databaseOf({ serve }: Config): string | undefined {
   return envVar('SVC_DATABASE') ?? serve.controller.database;
 }
 
-/** Address of the endpoints inside the Kubernetes cluster. */
 function insideHost(namespace: string): string {
   return `${haNames.endpoints}.${namespace}.svc`;
 }

@@ -12,9 +12,7 @@ import { haNames } from './names.ts';
 import type { KubernetesSite } from './site.ts';
 import { workloadObjects } from './workload-objects.ts';
 
-/**
- * The configurable values of an existing controller in a Kubernetes cluster; undefined where the object does not exist.
- */
+/** An existing controller's configurable values; undefined where the object does not exist. */
 export interface MadeInCluster {
   readonly controllerImage: string | undefined;
   readonly balancerImage: string | undefined;
@@ -22,15 +20,13 @@ export interface MadeInCluster {
   /** As Kubernetes writes quantities. */
   readonly cpu: string | undefined;
   readonly memory: string | undefined;
-  /** Where the state is, according to the pod: an old volume may still exist. */
+  /** Read from the pod: an old volume may still exist. */
   readonly state: 'on a volume' | 'in PostgreSQL' | undefined;
-  /** Size of the volume; undefined without one. */
   readonly disk: string | undefined;
   readonly storageClass: string | undefined;
   readonly endpointService: string | undefined;
 }
 
-/** Objects by purpose. */
 interface Objects {
   readonly controller: unknown;
   readonly balancer: unknown;
@@ -38,9 +34,8 @@ interface Objects {
   readonly endpoints: unknown;
 }
 
-/** A difference that cannot be resolved while the controller exists. */
+/** A difference that stays while the controller exists. */
 interface FixedDifference extends ControllerDifference {
-  /** The reason, as a sentence. */
   readonly reason: string;
 }
 
@@ -57,11 +52,11 @@ export async function madeInCluster({ namespace }: KubernetesSite, api: KubeApi,
   return readMade({ controller, balancer, volume, endpoints });
 }
 
-/** Where a controller in a Kubernetes cluster differs from the configuration. A stopped controller is no difference. */
+/** Where a controller in a Kubernetes cluster differs from the configuration. Being stopped is no difference. */
 export function differencesInCluster(config: Config, record: ControllerRecord, made: MadeInCluster): readonly ControllerDifference[] {
   const site = record.cluster;
   const kind = kindDifference({ kind: 'remote', record }, config);
-  // The rest of the configuration then applies to another controller.
+  // The rest applies to another controller.
   if (site === undefined || kind.length > 0) return kind;
   const { image } = config.serve.controller;
   const known = { key: record.key, policyVersion: 'policy/v1', outsideHost: undefined } as const;
@@ -78,9 +73,9 @@ export function differencesInCluster(config: Config, record: ControllerRecord, m
 }
 
 /**
- * Throws SVC_CONTROLLER_IMMUTABLE when a design would move the state of the existing controller, or change its volume
- * in an impossible way. Kubernetes would refuse the volume change only after half of the objects were changed. A moved
- * controller would start with an empty state, without a warning.
+ * Throws SVC_CONTROLLER_IMMUTABLE for a design that would move the controller's state, or change its volume in an
+ * impossible way. Otherwise Kubernetes would refuse the volume after half of the changes, and a moved controller would
+ * start with an empty state, without a warning.
  */
 export function refuseFixed(design: HighAvailabilityDesign, made: MadeInCluster): void {
   const found = fixedDifferences(desiredBy(design), made);
@@ -190,7 +185,6 @@ function fixedDifferences(desired: MadeInCluster, made: MadeInCluster): readonly
   return found;
 }
 
-/** Growth of the volume in bytes; undefined when one side has no size. */
 function growth(desired: MadeInCluster, made: MadeInCluster): number | undefined {
   const [to, from] = [parseQuantity(desired.disk), parseQuantity(made.disk)];
   return to === undefined || from === undefined ? undefined : to - from;
@@ -220,7 +214,7 @@ function desiredBy(design: HighAvailabilityDesign): MadeInCluster {
   return readMade(byPurpose(workloadObjects(design, undefined)));
 }
 
-/** Reads existing objects and objects to apply in the same way. */
+/** Alike for existing objects and objects to apply. */
 function readMade({ controller, balancer, volume, endpoints }: Objects): MadeInCluster {
   const container = (deployment: unknown): unknown => at(deployment, 'spec', 'template', 'spec', 'containers', '0');
   const replicas = at(balancer, 'spec', 'replicas');
@@ -247,7 +241,6 @@ function text(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-/** The value at a path of an object that another program wrote. */
 function at(value: unknown, ...path: readonly string[]): unknown {
   let found = value;
   for (const key of path) {

@@ -27,25 +27,20 @@ import { chooseSite, needKubernetes, type KubernetesSite } from './site.ts';
 
 /** Dependencies of deploying and reaching a controller in a Kubernetes cluster. */
 export interface HighAvailabilityDeps extends LauncherDeps {
-  /** The API of a Kubernetes cluster, as this command's user. */
+  /** With the rights of this command's user. */
   readonly openApi: (site: KubernetesSite) => KubeApi;
 }
 
-/** The objects to create or to replace. */
 interface Prepared {
   readonly design: HighAvailabilityDesign;
   readonly given: GivenSecrets;
 }
 
-/** The container of the controller's pods that runs the controller. */
 const controllerContainer = 'controller';
 
-/** Socket of the API in the leader's pod. */
 const apiSocket = homePaths(inContainer.home, inContainer.uid).controllerSocket;
 
-/**
- * Where the controller will be; an existing record decides unless a context is requested. Throws SVC_NEEDS_KUBERNETES.
- */
+/** Where the controller will be: from an existing record unless a context is requested. Throws SVC_NEEDS_KUBERNETES. */
 export async function siteOf(deps: HighAvailabilityDeps, requestedContext?: string): Promise<KubernetesSite> {
   const known = readControllerRecord(deps.paths.controllerRecord)?.cluster;
   if (known !== undefined && requestedContext === undefined) return known;
@@ -54,8 +49,8 @@ export async function siteOf(deps: HighAvailabilityDeps, requestedContext?: stri
 }
 
 /**
- * Makes sure that a controller exists in the Kubernetes cluster, and that this home has its record. A controller that
- * another user deployed there is used unchanged. Safe to repeat and to interrupt.
+ * Makes sure that the Kubernetes cluster has a controller and this home its record. A controller that another user
+ * deployed there is used unchanged. Safe to repeat and to interrupt.
  */
 export async function ensureInCluster(deps: HighAvailabilityDeps): Promise<KubernetesSite> {
   return locked(deps, async () => {
@@ -74,9 +69,8 @@ export async function ensureInCluster(deps: HighAvailabilityDeps): Promise<Kuber
 }
 
 /**
- * For callers that wait for the controller to start. When another user removes the owning object meanwhile, and thereby
- * all others, they are created again at once. Does not create a controller that a command of this home is
- * removing: throws SVC_CONTROLLER_UNREACHABLE.
+ * For callers that wait for the controller to start. When another user removes its owning object, and thereby all
+ * others, creates them again at once. Throws SVC_CONTROLLER_UNREACHABLE while a command of this home removes them.
  */
 export async function healInCluster(deps: HighAvailabilityDeps): Promise<void> {
   const { site, record } = recorded(deps);
@@ -85,7 +79,7 @@ export async function healInCluster(deps: HighAvailabilityDeps): Promise<void> {
   await ensureInCluster(deps);
 }
 
-/** The design that follows from the current configuration. Changes nothing in the Kubernetes cluster. */
+/** The design and secrets by the current configuration. Changes nothing in the Kubernetes cluster. */
 export async function prepare(site: KubernetesSite, key: string, deps: HighAvailabilityDeps): Promise<Prepared> {
   const { providers, paths, signal } = deps;
   const config = await deps.config();
@@ -103,10 +97,7 @@ export async function prepare(site: KubernetesSite, key: string, deps: HighAvail
   return { design, given };
 }
 
-/**
- * The key of the existing controller, or of a new one: always the same for one namespace, and different in any other
- * namespace or Kubernetes cluster.
- */
+/** The existing controller's key, or a new one's: constant, and unique per Kubernetes cluster and namespace. */
 export async function keyFor(site: KubernetesSite, api: KubeApi, signal: AbortSignal): Promise<string> {
   const anchor = await findAnchor(api, site, signal);
   if (anchor !== undefined) return anchor.key;
@@ -114,15 +105,14 @@ export async function keyFor(site: KubernetesSite, api: KubeApi, signal: AbortSi
   return derivedKey(clusterId, site);
 }
 
-/** `clusterId` is unique for each Kubernetes cluster. */
+/** `clusterId` is unique per Kubernetes cluster. */
 export function derivedKey(clusterId: string, { namespace }: KubernetesSite): string {
   return fingerprint(JSON.stringify([clusterId, namespace]));
 }
 
 /**
- * Applies the current configuration, and waits until the pods have been replaced one after the other. Reports whether
- * they run another image. Throws SVC_CONTROLLER_IMMUTABLE, before any change, when only a new controller can have the
- * configured values.
+ * Applies the configuration and waits until the pods are replaced one by one. `isNew`: they run another image. Throws
+ * SVC_CONTROLLER_IMMUTABLE, before any change, when only a new controller can have the configured values.
  */
 export async function upgradeInCluster(deps: HighAvailabilityDeps): Promise<{ readonly isNew: boolean }> {
   return locked(deps, async () => {
@@ -135,7 +125,7 @@ export async function upgradeInCluster(deps: HighAvailabilityDeps): Promise<{ re
   });
 }
 
-/** Replaces all pods by new ones, one after the other. */
+/** Replaces all pods, one after the other. */
 export async function restartInCluster(deps: HighAvailabilityDeps): Promise<void> {
   await locked(deps, async () => {
     const there = recorded(deps);
@@ -157,7 +147,7 @@ export async function stopInCluster(deps: HighAvailabilityDeps): Promise<void> {
   await change(deps.openApi(there.site), there, 'controller', { spec: { replicas: 0 } }, deps.signal);
 }
 
-/** Starts stopped controllers with the current configuration. Throws SVC_CONTROLLER_IMMUTABLE as an upgrade does. */
+/** Starts stopped controllers with the current configuration. Throws SVC_CONTROLLER_IMMUTABLE. */
 export async function startInCluster(deps: HighAvailabilityDeps): Promise<void> {
   await locked(deps, async () => {
     const { site, record } = recorded(deps);
@@ -167,8 +157,8 @@ export async function startInCluster(deps: HighAvailabilityDeps): Promise<void> 
 }
 
 /**
- * Removes all objects from the Kubernetes cluster, and the record. With `purge` also everything that it launched at any
- * provider, and pods that never end.
+ * Removes all objects from the Kubernetes cluster, and the record. `purge`: also all that the controller launched at
+ * any provider, and pods that never end.
  */
 export async function removeFromCluster(deps: HighAvailabilityDeps, purge: boolean): Promise<void> {
   await locked(deps, async () => {
@@ -195,25 +185,23 @@ export function leaderRemote(site: KubernetesSite, { pod }: Pick<Leader, 'pod'>,
   });
 }
 
-/** A local socket that leads to the API of the controller in a pod. */
+/** A local socket that leads to the API of the leader. */
 export function openLeaderTunnel(remote: Remote, signal: AbortSignal): Promise<string> {
   return remote.forwardSocket(apiSocket, { signal });
 }
 
-/** This home's record of the controller in a Kubernetes cluster. */
 interface Recorded {
   readonly site: KubernetesSite;
   readonly record: ControllerRecord;
 }
 
-/** The record of the controller in a Kubernetes cluster. Throws SVC_CONTROLLER_UNREACHABLE when there is none. */
+/** Throws SVC_CONTROLLER_UNREACHABLE without a record of a controller in a Kubernetes cluster. */
 export function recorded({ paths }: Pick<LauncherDeps, 'paths'>): Recorded {
   const record = readControllerRecord(paths.controllerRecord);
   if (record?.cluster === undefined) throw new SvcError('SVC_CONTROLLER_UNREACHABLE', 'There is no controller in a cluster.');
   return { site: record.cluster, record };
 }
 
-/** As `prepare`, for an existing controller. */
 async function prepareChange(site: KubernetesSite, api: KubeApi, key: string, deps: HighAvailabilityDeps): Promise<Prepared> {
   const prepared = await prepare(site, key, deps);
   refuseFixed(prepared.design, await madeInCluster(site, api, deps.signal));
@@ -240,7 +228,7 @@ async function applyAll(
   return applied;
 }
 
-/** The pods that replace a controller's machine, for people. */
+/** For users, such as `2 controllers and 2 balancers as pods`. */
 export function describePods({ database, balancers }: Pick<HighAvailabilityDesign, 'database' | 'balancers'>): string {
   const controllers = database === 'sqlite' ? '1 controller' : '2 controllers';
   return `${controllers} and ${balancers} ${balancers === 1 ? 'balancer' : 'balancers'} as pods`;

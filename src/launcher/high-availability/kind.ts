@@ -2,15 +2,15 @@ import type { Config } from '../../domain/config.ts';
 import { SvcError } from '../../shared/errors.ts';
 import type { ControllerRecord } from '../controller-record.ts';
 
-/** The existing controller. A remote one is on another machine or in a Kubernetes cluster. */
+/** A remote controller is on another machine or in a Kubernetes cluster. */
 export type ExistingController =
   | { readonly kind: 'local' }
   | { readonly kind: 'remote'; readonly record: ControllerRecord }
   | { readonly kind: 'none' };
 
 /**
- * Throws SVC_CONTROLLER_KIND when the existing controller survives its machine and the configured one does not, or vice
- * versa. A new controller does not get the state of the old one, so the old one must be removed first.
+ * Throws SVC_CONTROLLER_KIND when only one of the existing and the configured controller survives its machine. A new
+ * one does not get the old one's state, so the old one must be removed first.
  */
 export function refuseOtherKind(existing: ExistingController, { serve }: Pick<Config, 'serve'>): void {
   const isHighAvailability = serve.controller.highAvailability;

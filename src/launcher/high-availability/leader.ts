@@ -14,7 +14,7 @@ export interface Leader {
   readonly term: number;
 }
 
-/** The leader according to the lease; undefined when there is none. */
+/** Reads the leader from the lease; undefined when there is none. */
 export async function findLeader(api: KubeApi, { namespace }: KubernetesSite, signal: AbortSignal): Promise<Leader | undefined> {
   const { holder, term } = await readKubernetesLease(api, namespace, haNames.lease, signal);
   return holder === null || holder === '' ? undefined : { pod: hostOfHolder(holder), term };
@@ -32,10 +32,7 @@ export function isReady({ metadata, status }: Pod): boolean {
   return metadata.deletionTimestamp === undefined && ready?.status === 'True';
 }
 
-/**
- * Why a pod does not work, with Kubernetes' message. Undefined when it works, or has no problem yet. `kind` stays the
- * same while the message changes.
- */
+/** The problem; undefined when the pod works or has none yet. `kind` stays while Kubernetes' message changes. */
 export function troubleOf(pod: Pod): { readonly kind: string; readonly text: string; readonly isLasting: boolean } | undefined {
   const trouble = podTrouble(pod);
   if (trouble === undefined) return undefined;
@@ -44,7 +41,5 @@ export function troubleOf(pod: Pod): { readonly kind: string; readonly text: str
   return { kind, text: troubleText(trouble), isLasting: kind === 'setup' || isCrashing };
 }
 
-/**
- * A controller that starts while its database is unreachable ends and is restarted, so the first crashes do not count.
- */
+/** First crashes do not count: a controller that cannot reach its database at the start ends and is restarted. */
 const crashesThatSay = 4;

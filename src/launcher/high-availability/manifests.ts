@@ -7,9 +7,8 @@ import { anchorObject, secretObjects, settingsDigest } from './settings-objects.
 import { workloadObjects } from './workload-objects.ts';
 
 /**
- * Every object of a controller that survives its node, in an order in which they can be applied. The first object owns
- * the others, once `owner` identifies it. Without secrets, the result is safe to keep in a repository. Equal designs
- * give equal objects.
+ * A controller's objects, in an order in which they can be applied. The first owns the others, once `owner` identifies
+ * it. Equal designs give equal objects. Without secrets, a repository may hold the result.
  */
 export function manifests(
   design: HighAvailabilityDesign,
@@ -27,8 +26,8 @@ export function manifests(
 }
 
 /**
- * The Service of the endpoints. It selects only the balancers that health checkers let in. Kubernetes marks all pods of
- * a node without heartbeat as not ready, and would remove balancers that still serve.
+ * Selects only balancers that health checkers let in, not ready pods: Kubernetes marks all pods of a node without
+ * heartbeat as not ready, and would remove balancers that still serve.
  */
 export function endpointsService(design: HighAvailabilityDesign): KubeDraft {
   const { first, last } = edgeProxyEndpoints;
@@ -55,7 +54,6 @@ export function endpointsService(design: HighAvailabilityDesign): KubeDraft {
 
 const rbac = 'rbac.authorization.k8s.io/v1';
 
-/** Accounts of the pods in the Kubernetes cluster, with the least permissions that they need. */
 function accessObjects(design: HighAvailabilityDesign): readonly KubeDraft[] {
   const { controllerAccount, balancerAccount, checker } = haNames;
   return [
@@ -66,16 +64,16 @@ function accessObjects(design: HighAvailabilityDesign): readonly KubeDraft[] {
   ];
 }
 
-/** RBAC cannot restrict `create` to a name. The other verbs are restricted to the one lease. */
+/** RBAC cannot restrict `create` to a name. */
 const leaseRules: readonly AccessRule[] = [
   { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['create'] },
   { apiGroups: ['coordination.k8s.io'], resources: ['leases'], resourceNames: [haNames.lease], verbs: ['get', 'update'] },
 ];
 
 /**
- * Health checkers find the balancers, and remove those that do not answer from the Service. RBAC cannot permit a change
- * of labels without a change of images. Balancers accept every client, so they get no such permission. Their Role is
- * kept without rules: older versions granted this permission, and an upgrade must remove it.
+ * Health checkers remove balancers that do not answer from the Service. RBAC cannot permit changes of labels alone,
+ * without images, so balancers, which accept every client, get no such permission. Their Role stays, without rules: an
+ * upgrade must remove the permission that older versions granted.
  */
 const checkerRules: readonly AccessRule[] = [{ apiGroups: [''], resources: ['pods'], verbs: ['list', 'watch', 'patch'] }];
 
@@ -94,7 +92,7 @@ function account(design: HighAvailabilityDesign, name: string, rules: readonly A
   ];
 }
 
-/** Nodes belong to no namespace, and their free resources depend on the pods of all namespaces. */
+/** Nodes have no namespace, and their free resources depend on the pods of all namespaces. */
 function clusterAccess(design: HighAvailabilityDesign): readonly KubeDraft[] {
   if (design.clusterReadRules.length === 0) return [];
   const { annotations, key, namespace } = design;

@@ -1,6 +1,6 @@
 /** Names of a controller's objects: there is one controller per namespace. */
 export const haNames = {
-  /** The object that owns all others. It holds the controller's facts about its surroundings. */
+  /** Owns all others, and holds the controller's facts about its surroundings. */
   anchor: 'svc-controller',
   controller: 'svc-controller',
   /** Also the name of its Role and RoleBinding. */
@@ -17,15 +17,12 @@ export const haNames = {
   endpoints: 'svc-endpoints',
 } as const;
 
-/**
- * Name of the permissions for the whole Kubernetes cluster. It contains the key, because one Kubernetes cluster may
- * have several controllers.
- */
+/** Its permissions apply to the whole Kubernetes cluster, which may have several controllers: hence the key. */
 export function clusterRoleName(key: string): string {
   return `svc-controller-${key}`;
 }
 
-/** Label of every object of one controller, with its key. */
+/** Label of all objects of a controller, with its key. */
 export const ownedLabel = 'svc-controller';
 
 /** Label that selects the pods of a role. */
@@ -33,16 +30,15 @@ export const roleLabel = 'svc-role';
 
 /** Paths and ids in the containers of the image that the Dockerfile builds. */
 export const inContainer = {
-  /** Uid of the image's user. */
   uid: 10_001,
   program: '/opt/svc',
-  /** Mount point of the volume. The home is a folder below it: the group can access the mount point itself. */
+  /** Mount point of the volume. The home is below it, because the group can access the mount point itself. */
   volume: '/var/lib/svc',
   home: '/var/lib/svc/home',
   files: '/etc/svc/files',
   anchor: '/etc/svc/controller',
   ownKubeconfig: '/var/lib/svc/home/own-cluster.kubeconfig',
-  /** For other Kubernetes clusters than its own, if there are any. */
+  /** For Kubernetes clusters other than its own. */
   otherKubeconfig: '/var/lib/svc/home/kubeconfig',
   tokenFolder: '/etc/svc/token',
   token: '/etc/svc/token/token',

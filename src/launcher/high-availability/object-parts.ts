@@ -11,7 +11,7 @@ export function podSelector(role: PodRole): Readonly<Record<string, string>> {
   return { [roleLabel]: role === 'checker' ? 'health-checker' : role };
 }
 
-/** Metadata of an object: its namespace, its owner, and the user's labels and annotations. */
+/** Metadata of an object: its namespace, and the user's labels and annotations. */
 export function metadataOf(design: HighAvailabilityDesign, name: string): KubeDraft['metadata'] {
   return {
     name,
@@ -26,17 +26,14 @@ export function labelsOf({ labels, key }: HighAvailabilityDesign): Readonly<Reco
   return { ...labels, 'app.kubernetes.io/name': 'svc', [ownedLabel]: key };
 }
 
-/**
- * Makes the anchor the owner of an object, so that Kubernetes removes both. An object without a namespace cannot have
- * this owner: it is removed by name.
- */
+/** Makes Kubernetes remove an object with the anchor. Without a namespace this is impossible: it is removed by name. */
 export function ownedBy(object: KubeDraft, owner: OwnerReference | undefined): KubeDraft {
   const isAnchor = owner !== undefined && object.kind === owner.kind && object.metadata.name === owner.name;
   if (owner === undefined || isAnchor || object.metadata['namespace'] === undefined) return object;
   return { ...object, metadata: { ...object.metadata, ownerReferences: [owner] } };
 }
 
-/** For every pod: the settings that the strictest Pod Security Standard requires. */
+/** For every pod: what the strictest Pod Security Standard requires. */
 const podSecurity = {
   runAsNonRoot: true,
   runAsUser: inContainer.uid,
@@ -45,14 +42,14 @@ const podSecurity = {
   seccompProfile: { type: 'RuntimeDefault' },
 } as const;
 
-/** For every container. */
+/** Required for every container. */
 export const containerSecurity = {
   allowPrivilegeEscalation: false,
   readOnlyRootFilesystem: true,
   capabilities: { drop: ['ALL'] },
 } as const;
 
-/** A pod is evicted from a lost node after this time, s. Kubernetes' default is five minutes. */
+/** A lost node's pods are evicted after this time, s. Kubernetes' default is five minutes. */
 const lostNodeTolerationSeconds = 5;
 
 /** Settings that all kinds of pods share. */

@@ -11,27 +11,18 @@ import { kubectlAt, type KubernetesDeps } from './site.ts';
 /** The identity of an object, whether or not it exists. */
 export type NamedObject = Pick<KubeDraft, 'apiVersion' | 'kind' | 'metadata'>;
 
-/**
- * Every object of the controller that a design describes, in the order in which they are applied. The Lease is the
- * last: the leader creates it itself.
- */
+/** All objects of a design, in the order of their application. The leader creates the last one, the Lease. */
 export function objectsOf(design: HighAvailabilityDesign, secrets: HighAvailabilitySecrets): readonly NamedObject[] {
   const metadata = { name: haNames.lease, namespace: design.namespace };
   return [...manifests(design, secrets, undefined), { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata }];
 }
 
-/**
- * Whether an object has the label of the controller with that key. A Lease has an annotation instead, which every
- * holder writes.
- */
+/** Whether an object has the label with that key. A Lease has an annotation instead, which every holder writes. */
 export function isMarked({ metadata: { labels, annotations } }: KubeObject, key: string): boolean {
   return labels?.[ownedLabel] === key || annotations?.[durationAnnotation] !== undefined;
 }
 
-/**
- * Reads an object. Undefined when it does not exist, or when it belongs to the whole Kubernetes cluster and this user
- * may not read it.
- */
+/** Undefined when it is missing, or belongs to the whole Kubernetes cluster and this user may not read it. */
 export async function readObject(object: NamedObject, api: KubeApi, signal: AbortSignal): Promise<KubeObject | undefined> {
   try {
     return await api.get(pathOf(object), { signal });
@@ -41,17 +32,14 @@ export async function readObject(object: NamedObject, api: KubeApi, signal: Abor
   }
 }
 
-/**
- * Objects that need permissions for the whole Kubernetes cluster. Not every user has them, and a controller works
- * without these objects.
- */
+/** Not every user has permissions for the whole Kubernetes cluster. A controller works without such objects. */
 export function isOfWholeCluster({ kind }: Pick<NamedObject, 'kind'>): boolean {
   return kind.startsWith('Cluster');
 }
 
 /**
- * Throws SVC_CONTROLLER_KIND when another owner has an object with one of our names. Applying takes over fields from
- * other owners, so this check must come before the first apply.
+ * Throws SVC_CONTROLLER_KIND when another owner has an object with one of svc's names. Must come before the first
+ * apply, which takes over fields from other owners.
  */
 export async function refuseForeign(
   design: HighAvailabilityDesign,

@@ -8,9 +8,8 @@ import { describePods, keyFor, prepare, siteOf, type HighAvailabilityDeps } from
 import { outsideHint } from './status.ts';
 
 /**
- * Throws SVC_NEEDS_KUBERNETES when no Kubernetes cluster is configured, and SVC_NO_CONTROLLER_IMAGE when no image is.
- * Does not throw when a controller exists. It only checks whether Kubernetes clusters can be used, and makes no other
- * call.
+ * Throws SVC_NEEDS_KUBERNETES without a configured Kubernetes cluster, and SVC_NO_CONTROLLER_IMAGE without an image.
+ * Does not throw when a controller exists. Makes no call beyond checking whether Kubernetes clusters can be used.
  */
 export async function preflightInCluster(deps: HighAvailabilityDeps): Promise<void> {
   const record = readControllerRecord(deps.paths.controllerRecord);
@@ -19,7 +18,7 @@ export async function preflightInCluster(deps: HighAvailabilityDeps): Promise<vo
   designOf(await deps.config(), site, { key: '', policyVersion: 'policy/v1', outsideHost: undefined });
 }
 
-/** The existing controller in a Kubernetes cluster, or the one that the next service would create. Changes nothing. */
+/** The existing controller, or what the next service would create. Changes nothing. */
 export async function planInCluster(deps: HighAvailabilityDeps): Promise<ControllerPlan> {
   const { paths, signal } = deps;
   const record = readControllerRecord(paths.controllerRecord);

@@ -12,23 +12,19 @@ import { haNames, ownedLabel } from './names.ts';
 import { gatherSecrets } from './secrets-of.ts';
 import { chooseSite, kubectlAt, type KubernetesSite } from './site.ts';
 
-/** Options of the print. */
 interface ManifestOptions {
-  /** Replaces the context from the configuration. */
   readonly context: string | undefined;
   readonly withSecrets: boolean;
 }
 
-/** Objects for a repository, and comments on them. */
 interface PrintedManifests {
   readonly objects: readonly KubeDraft[];
   readonly comment: readonly string[];
 }
 
 /**
- * The objects of a controller for users who keep them in a repository and apply them. The result is always the same,
- * and has secrets only on request. It depends on the API versions of the Kubernetes cluster. If that does not answer, a
- * current version is assumed.
+ * For users who keep the objects in a repository and apply them. The result is constant, and has secrets only on
+ * request. It depends on the Kubernetes cluster's API versions; if it does not answer, current ones are assumed.
  */
 export async function printedManifests(options: ManifestOptions, deps: HighAvailabilityDeps): Promise<PrintedManifests> {
   const { signal, paths, providers } = deps;

@@ -9,29 +9,28 @@ import { podRoles } from './object-parts.ts';
 import { isMarked, isOfWholeCluster, readObject, objectsOf, type NamedObject } from './ownership.ts';
 import type { KubernetesDeps, KubernetesSite } from './site.ts';
 
-/** Timeout for pods to end, ms: requests under way may finish. Pods on a lost node never end. */
+/** Limit for pods to end, ms: open requests may finish. Pods on a lost node never end. */
 const goneTimeoutMs = 120_000;
 /** A pod on a node that does not answer counts as gone after this time, ms. It is longer than a lease. */
 const lostNodeMs = 15_000;
 const pollMs = 500;
 
 /**
- * Removes every object of the controller with that key, and waits until its pods are gone. Objects that were applied by
- * hand from manifests have no anchor, so each object is read by its name. An object without the label of this
- * controller is kept. Throws SVC_CLEANUP_FAILED when a pod does not end. With `force` the pod counts as gone, because
- * its node may be.
+ * Removes a controller's objects and waits until its pods are gone. Each object is read by name: manifests applied by
+ * hand have no anchor. Objects without this controller's label stay. Throws SVC_CLEANUP_FAILED when a pod does not end;
+ * with `force` it counts as gone, because its node may be.
  */
 export async function removeObjects(site: KubernetesSite, key: string, force: boolean, deps: KubernetesDeps): Promise<void> {
   const objects = allObjects(site, key);
   deps.onStep('Ending the controller and its balancers');
-  // Objects that create other objects are removed first.
+  // Objects that create other objects first.
   for (const object of objects.filter(({ kind }) => kind === 'Deployment')) await remove(object, key, deps);
   await waitUntilPodsGone(site, key, force, deps);
   deps.onStep('Removing the objects of the controller');
   for (const object of objects.filter(({ kind }) => kind !== 'Deployment')) await remove(object, key, deps);
 }
 
-/** All objects, last applied first. Where Kubernetes has one of two versions of an object, both are listed. */
+/** Last applied first. An object with two possible versions is listed in both. */
 function allObjects(site: KubernetesSite, key: string): readonly NamedObject[] {
   const all = (['policy/v1', 'policy/v1beta1'] as const).flatMap((version) => objectsOf(namesOnly(site, key, version), noSecrets));
   return [...new Map(all.map((object) => [pathOf(object), object])).values()].toReversed();
@@ -47,7 +46,7 @@ async function waitUntilPodsGone(site: KubernetesSite, key: string, force: boole
     const waitedMs = clock.monotonic() - begunAt;
     if (waitedMs > goneTimeoutMs && !force) throw podsRemain(pods);
     for (const pod of pods) {
-      // No kubelet will confirm that these pods ended. A controller that still runs there has lost its lease by now.
+      // No kubelet will confirm their end. A controller there has lost its lease by now.
       const isForced = waitedMs > goneTimeoutMs || (waitedMs > lostNodeMs && (await isOnLostNode(pod, api, signal)));
       if (isForced) await forceRemovePod(site, pod, deps);
     }
@@ -68,10 +67,7 @@ function podsRemain(pods: readonly Pod[]): SvcError {
   });
 }
 
-/**
- * Whether a pod that is ending is on a node that does not answer or does not exist. False when this user may not read
- * nodes.
- */
+/** An ending pod on a node that does not answer or exist. False when this user may not read nodes. */
 async function isOnLostNode({ metadata, spec }: Pod, api: KubeApi, signal: AbortSignal): Promise<boolean> {
   if (metadata.deletionTimestamp === undefined || spec?.nodeName === undefined) return false;
   try {
@@ -83,7 +79,7 @@ async function isOnLostNode({ metadata, spec }: Pod, api: KubeApi, signal: Abort
   }
 }
 
-/** Removes exactly the object that was read, if it is ours: another object may have taken its name meanwhile. */
+/** Removes exactly the object that was read: another object may have taken its name meanwhile. */
 async function remove(object: NamedObject, key: string, { api, signal, onStep }: KubernetesDeps): Promise<void> {
   const there = await readObject(object, api, signal);
   if (there === undefined) return;
@@ -98,7 +94,7 @@ async function remove(object: NamedObject, key: string, { api, signal, onStep }:
 
 const noSecrets = { token: '', files: [], environment: {} } as const;
 
-/** A design of which only the objects' names matter. */
+/** Only the objects' names matter. */
 function namesOnly(
   { context, namespace }: KubernetesSite,
   key: string,

@@ -6,7 +6,6 @@ import { haNames } from './names.ts';
 import { podRoles, type PodRole } from './object-parts.ts';
 import { kubectlAt, type KubernetesDeps, type KubernetesSite } from './site.ts';
 
-/** The fields of a Deployment that are read. */
 interface DeploymentObject extends KubeObject {
   readonly metadata: KubeObject['metadata'] & { readonly generation?: number };
   readonly spec?: {
@@ -21,16 +20,13 @@ interface DeploymentObject extends KubeObject {
   };
 }
 
-/**
- * Timeout of a rollout, ms: each pod, one after the other, pulls an image of a hundred megabytes and lets requests
- * under way finish.
- */
+/** ms. One after the other, each pod pulls an image of a hundred megabytes and lets its requests finish. */
 const rolloutTimeoutMs = 600_000;
 const pollMs = 1_000;
-/** A pod's problem may be temporary. After this time with the same problem, ms, it counts as permanent. */
+/** A pod's problem may pass. After this time, ms, it counts as permanent. */
 const patienceMs = 60_000;
 
-/** The Deployment of a role; undefined where the role has none. */
+/** Undefined where the role has no Deployment. */
 export async function readDeployment(
   api: KubeApi,
   { namespace }: KubernetesSite,
@@ -40,17 +36,14 @@ export async function readDeployment(
   return api.get<DeploymentObject>(pathOfOne('Deployment', namespace, haNames[role]), { signal });
 }
 
-/** Whether all pods have the latest template, and are ready. */
+/** Whether all pods have the latest template and are ready. */
 export function isRolledOut({ metadata, spec, status = {} }: DeploymentObject): boolean {
   const { observedGeneration = 0, replicas = 0, updatedReplicas = 0, readyReplicas = 0 } = status;
   const desired = spec?.replicas ?? 1;
   return observedGeneration >= (metadata.generation ?? 0) && [replicas, updatedReplicas, readyReplicas].every((count) => count === desired);
 }
 
-/**
- * Resolves when the pods of all roles are new. Throws SVC_CONTROLLER_START with the problem that keeps a pod from
- * running.
- */
+/** Resolves when all roles' pods are new. Throws SVC_CONTROLLER_START with the problem of a pod that does not run. */
 export async function waitForRollout(site: KubernetesSite, deps: KubernetesDeps): Promise<void> {
   const { api, clock, signal, onStep } = deps;
   const watch = new TroubleWatch(site, deps);
@@ -58,7 +51,7 @@ export async function waitForRollout(site: KubernetesSite, deps: KubernetesDeps)
   for (;;) {
     const [controller, balancer, checker] = await Promise.all(podRoles.map((role) => readDeployment(api, site, role, signal)));
     const isDone = (one: DeploymentObject | undefined): boolean => one !== undefined && isRolledOut(one);
-    // A controller of an older version has no health checkers.
+    // Older controllers have no health checkers.
     if (isDone(controller) && isDone(balancer) && (checker === undefined || isRolledOut(checker))) return;
     onStep(await watch.check());
     if (clock.monotonic() > deadline) throw startError(`Its pods are not all running after ${rolloutTimeoutMs / 60_000} minutes.`, site);
@@ -71,7 +64,7 @@ export async function waitForRollout(site: KubernetesSite, deps: KubernetesDeps)
 export class TroubleWatch {
   readonly #site: KubernetesSite;
   readonly #deps: KubernetesDeps;
-  /** The failing pod, and the kind of its problem: the message changes with each try. */
+  /** Failing pod and kind of problem: the message changes with each attempt. */
   #cause: string | undefined;
   #since = 0;
 
@@ -80,7 +73,7 @@ export class TroubleWatch {
     this.#deps = deps;
   }
 
-  /** The current wait, for people. Throws SVC_CONTROLLER_START when the problem is permanent. */
+  /** The current wait, for people. Throws SVC_CONTROLLER_START for a permanent problem. */
   async check(): Promise<string> {
     const { api, signal, clock } = this.#deps;
     const pods = (await Promise.all(podRoles.map((role) => podsOf(api, this.#site, role, signal)))).flat();
@@ -101,7 +94,6 @@ export class TroubleWatch {
     return 'Waiting for the pods of the controller';
   }
 
-  /** The last line that a pod's program wrote before it ended. */
   async #lastLogLine(pod: string): Promise<string> {
     const { api, signal } = this.#deps;
     const path = `${pathOfOne('Pod', this.#site.namespace, pod)}/log`;

@@ -11,16 +11,15 @@ import { databaseOf, type HighAvailabilitySecrets } from './design.ts';
 import { inContainer } from './names.ts';
 import type { KubernetesSite } from './site.ts';
 
-/** Data that a controller in a Kubernetes cluster gets, and a description of it for the user. */
+/** What a controller in a Kubernetes cluster gets, described for the user. */
 export interface GivenSecrets {
   readonly secrets: HighAvailabilitySecrets;
-  /** Credentials that are copied, one line each. */
+  /** Copied credentials, one line each. */
   readonly given: readonly string[];
-  /** Data that the controller does not get, one sentence each. */
+  /** What the controller does not get, one sentence each. */
   readonly leftOut: readonly string[];
 }
 
-/** Dependencies of gathering the secrets. */
 interface SecretSources {
   readonly config: Config;
   readonly providers: readonly ProviderState[];
@@ -29,10 +28,7 @@ interface SecretSources {
   readonly signal: AbortSignal;
 }
 
-/**
- * The controller's data that only Secrets may contain: the least credentials for each provider that this machine can
- * use. For its own Kubernetes cluster it uses its service account.
- */
+/** The least credentials for each usable provider. In its own Kubernetes cluster the controller has an account. */
 export async function gatherSecrets(key: string, site: KubernetesSite, sources: SecretSources): Promise<GivenSecrets> {
   const { config, paths, token, signal } = sources;
   const files: PortableFile[] = [];

@@ -6,7 +6,7 @@ import type { HighAvailabilityDesign, HighAvailabilitySecrets } from './design.t
 import { anchorData, haNames, inContainer } from './names.ts';
 import { metadataOf } from './object-parts.ts';
 
-/** The controller's facts about its surroundings, in the object that owns all others. Nothing in it is secret. */
+/** The object that owns all others, with the controller's facts about its surroundings. No secrets. */
 export function anchorObject(design: HighAvailabilityDesign): KubeDraft {
   return {
     apiVersion: 'v1',
@@ -20,7 +20,6 @@ export function anchorObject(design: HighAvailabilityDesign): KubeDraft {
   };
 }
 
-/** In the format that the controller reads. */
 function hostOf({ key, context, namespace, publicHost, hourlyUsd }: HighAvailabilityDesign): RemoteControllerInfo {
   return {
     key,
@@ -32,9 +31,7 @@ function hostOf({ key, context, namespace, publicHost, hourlyUsd }: HighAvailabi
   };
 }
 
-/**
- * The Secrets. Their files are numbered, because keys of a Secret cannot be paths. `list` maps each key to its path.
- */
+/** The Secrets. A key cannot be a path, so files are numbered, and `list` maps each key to its path. */
 export function secretObjects(design: HighAvailabilityDesign, secrets: HighAvailabilitySecrets): readonly KubeDraft[] {
   const secret = (name: string, data: Readonly<Record<string, string>>): KubeDraft => ({
     apiVersion: 'v1',
@@ -53,7 +50,7 @@ export function secretObjects(design: HighAvailabilityDesign, secrets: HighAvail
 /** Key of the token in its Secret. */
 export const tokenKey = 'token';
 
-/** `list` has one line per file: its key and its path below the home. */
+/** `list`: per file a line with its key and its path below the home. */
 function numberedFiles(files: HighAvailabilitySecrets['files']): Readonly<Record<string, string>> {
   const named = files
     .toSorted((one, other) => (one.path < other.path ? -1 : 1))
@@ -64,10 +61,7 @@ function numberedFiles(files: HighAvailabilitySecrets['files']): Readonly<Record
   };
 }
 
-/**
- * Changes when the controller must be restarted because its settings changed. The HMAC uses the token as key, so the
- * digest does not reveal them.
- */
+/** Changes when the controller must restart for new settings. With the token as key, it does not reveal them. */
 export function settingsDigest(design: HighAvailabilityDesign, { files, environment, token }: HighAvailabilitySecrets): string {
   return createHmac('sha256', token)
     .update(
@@ -81,10 +75,7 @@ export function settingsDigest(design: HighAvailabilityDesign, { files, environm
     .slice(0, 16);
 }
 
-/**
- * The controller's kubeconfig for its own Kubernetes cluster: its service account, under the user's name of the
- * context.
- */
+/** For the controller's own Kubernetes cluster: its service account, under the user's name of the context. */
 function ownKubeconfig({ context, namespace }: HighAvailabilityDesign): string {
   const account = '/var/run/secrets/kubernetes.io/serviceaccount';
   const config = {
@@ -98,16 +89,13 @@ function ownKubeconfig({ context, namespace }: HighAvailabilityDesign): string {
   return `${JSON.stringify(config, undefined, 2)}\n`;
 }
 
-/** No user's kubeconfig may have this name: their entry would be confused with ours. */
+/** No user's kubeconfig may have this name: its entry would be confused with svc's. */
 const ownName = 'svc-own-cluster';
 
-/** Placeholder: only a pod knows the address of the API server that works without DNS. */
+/** Only a pod knows the API server's address that works without DNS. */
 const apiServerPlaceholder = 'https://API-SERVER';
 
-/**
- * Puts the files into the home before the controller starts, each with mode 0600. Sockets of an earlier pod are
- * useless.
- */
+/** Puts the files into the home, with mode 0600, before the controller starts. An earlier pod's sockets are useless. */
 export const putFilesScript = `set -eu
 umask 077
 home=${inContainer.home}

@@ -15,7 +15,7 @@ export interface KubernetesSite {
   readonly namespace: string;
 }
 
-/** The beginning of a kubectl command for users. It names the context: their current context may be another one. */
+/** Start of a kubectl command for users. It names the context: their current one may be another. */
 export function kubectlAt({ context, namespace }: KubernetesSite): string {
   return `kubectl --context ${quoteWord(context)} -n ${namespace}`;
 }
@@ -25,21 +25,17 @@ export interface KubernetesDeps {
   readonly api: KubeApi;
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** Shows the current step to the user. */
   readonly onStep: (text: string) => void;
 }
 
-/** Opens the API of a Kubernetes cluster as the user of this command. A command has no lease, so it has no fence. */
+/** With the rights of this command's user. A command has no lease, so it has no fence. */
 export function kubeApiOpener(clock: Clock, random: Random): (site: KubernetesSite) => KubeApi {
   return ({ context, namespace }) => openKubeApi(context, { fence: noFence, clock, random, namespace });
 }
 
 const providerName = 'kubernetes';
 
-/**
- * Throws SVC_NEEDS_KUBERNETES unless a Kubernetes cluster can be used. Waits for a Kubernetes cluster that answers
- * slowly, and for no other provider.
- */
+/** Throws SVC_NEEDS_KUBERNETES unless a Kubernetes cluster can be used. Waits for a slow one, but no other provider. */
 export async function needKubernetes(
   providers: Pick<Providers, 'states'>,
   onStep?: (text: string) => void,
@@ -58,10 +54,7 @@ export async function needKubernetes(
   );
 }
 
-/**
- * The controller's Kubernetes context and namespace according to the configuration. Throws SVC_NEEDS_KUBERNETES when it
- * leads to no existing context.
- */
+/** Follows the configuration. Throws SVC_NEEDS_KUBERNETES when it leads to no existing context. */
 export function chooseSite(config: Config, requestedContext: string | undefined, contexts: KubeContexts = kubeContexts()): KubernetesSite {
   const context = requestedContext ?? contextOf(config, contexts);
   const { namespace } = kubernetesContextConfig(config.kubernetes, context);

@@ -14,7 +14,6 @@ export interface PodLine {
   readonly name: string;
   readonly node: string | null;
   readonly ready: boolean;
-  /** Why it does not work, with Kubernetes' message. */
   readonly trouble: string | null;
 }
 
@@ -76,10 +75,7 @@ function lineOf(pod: Pod): PodLine {
   };
 }
 
-/**
- * A command that makes endpoints reachable from outside of a Kubernetes cluster; undefined when its Service can already
- * be reached.
- */
+/** A command that makes endpoints reachable from outside; undefined when their Service already is. */
 export function outsideHint(site: KubernetesSite, type: string): string | undefined {
   if (type !== 'ClusterIP') return undefined;
   return `${kubectlAt(site)} port-forward service/${haNames.endpoints} PORT`;

@@ -6,19 +6,17 @@ import { haNames, inContainer } from './names.ts';
 import { containerSecurity, labelsOf, metadataOf, podBasics, podSelector, type PodRole } from './object-parts.ts';
 import { putFilesScript } from './settings-objects.ts';
 
-/** The port on which the controller answers probes. */
 const healthPort = 30_100;
 
-/** The controller's default requests. */
 const defaultControllerRequests = { cpu: '250m', memory: '1Gi' } as const;
 const balancerRequests = { cpu: '250m', memory: '512Mi' } as const;
 const checkerRequests = { cpu: '20m', memory: '128Mi' } as const;
 /** Two: the loss of one node may end a health checker together with a balancer. */
 const checkers = 2;
 
-/** How long open requests may take when a balancer's pod ends, s. */
+/** For open requests when a balancer's pod ends, s. */
 const balancerGraceSeconds = 60;
-/** A pod that ends serves this much longer, s. In this time the Service stops sending connections to it. */
+/** An ending pod serves this much longer, s, until the Service sends it no connections. */
 const forgetSeconds = 5;
 const checkerGraceSeconds = 5;
 
@@ -28,7 +26,7 @@ export function workloadObjects(design: HighAvailabilityDesign, digest: string |
   return [
     ...volume,
     controllerDeployment(design, digest),
-    // Before the balancers, so that health checkers already run during the balancers' update.
+    // First, so that health checkers run during the balancers' update.
     checkerDeployment(design),
     balancerDeployment(design),
     disruptionBudget(design, 'controller'),
@@ -73,7 +71,6 @@ function controllerDeployment(design: HighAvailabilityDesign, digest: string | u
   });
 }
 
-/** The init container that copies the controller's settings files into its home. */
 function settingsContainer(design: HighAvailabilityDesign): Readonly<Record<string, unknown>> {
   return {
     name: 'settings',
@@ -108,8 +105,7 @@ function controllerContainer(design: HighAvailabilityDesign): Readonly<Record<st
     resources: { requests, ...(memoryGb !== undefined && { limits: { memory: requests.memory } }) },
     ports: [{ name: 'health', containerPort: healthPort, protocol: 'TCP' }],
     readinessProbe: probe('/readyz', 'health', { periodSeconds: 2, failureThreshold: 5 }),
-    // A hung controller loses the lease long before this probe fails. The probe is slow so that it never kills a
-    // controller on a busy machine.
+    // Slow, so that it never kills a controller on a busy machine. A hung controller loses its lease long before.
     livenessProbe: probe('/healthz', 'health', { initialDelaySeconds: 10, periodSeconds: 20, failureThreshold: 6 }),
     volumeMounts: [homeMount, temporaryMount, tokenMount],
   };
@@ -128,11 +124,11 @@ function balancerDeployment(design: HighAvailabilityDesign): KubeDraft {
     replicas: balancers,
     strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
     annotations: {},
-    // The Service selects pods by this label and ignores their readiness. A health checker sets the label.
+    // The Service selects pods by this label, which a health checker sets, and ignores their readiness.
     labels: { [edgeProxyPodLabels.serving]: 'false' },
     pod: {
       serviceAccountName: haNames.balancerAccount,
-      // A balancer makes no calls to Kubernetes, so an intruder must find no credentials in its pod.
+      // A balancer makes no calls to Kubernetes: an intruder must find no credentials in its pod.
       automountServiceAccountToken: false,
       terminationGracePeriodSeconds: balancerGraceSeconds + forgetSeconds,
       containers: [
@@ -188,13 +184,11 @@ function checkerDeployment(design: HighAvailabilityDesign): KubeDraft {
   });
 }
 
-/** The parts that differ between deployments. */
 interface DeploymentParts {
   readonly replicas: number;
   readonly strategy: Readonly<Record<string, unknown>>;
-  /** Annotations of the deployment's pods. */
   readonly annotations: Readonly<Record<string, string>>;
-  /** Labels of the deployment's pods, besides the labels that all pods have. */
+  /** Labels of the pods, besides those that all pods have. */
   readonly labels?: Readonly<Record<string, string>>;
   readonly pod: Readonly<Record<string, unknown>>;
 }
@@ -224,7 +218,7 @@ function deployment(
   };
 }
 
-/** Kubernetes may evict one pod at a time, even the only one: an administrator must be able to drain a node. */
+/** One pod at a time may be evicted, even the only one: an administrator must be able to drain a node. */
 function disruptionBudget(design: HighAvailabilityDesign, role: PodRole): KubeDraft {
   return {
     apiVersion: design.policyVersion,
@@ -234,7 +228,6 @@ function disruptionBudget(design: HighAvailabilityDesign, role: PodRole): KubeDr
   };
 }
 
-/** Path of a program's entry in the image. The image contains bundled programs. */
 function programIn(entry: ProgramEntry): string {
   return `${inContainer.program}/${entryPath(entry, true)}`;
 }

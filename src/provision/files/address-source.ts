@@ -7,18 +7,18 @@ import type { AssemblyStep, Download, FetchPlan } from './fetch.ts';
 import { sha256Of } from './packs.ts';
 import { type Manifest, isBlob, objectKeys } from './manifest.ts';
 
-/** Mode of files from sources without modes. */
+/** For files from sources without modes. */
 const plainMode = 0o644;
 
-/** Region of the first request about a user's bucket. The bucket's own region is requested then. */
+/** For the first request about a user's bucket, which names the bucket's own region. */
 const anyRegion = 'us-east-1';
 
 type Open = (location: BucketLocation, bucket: string) => Promise<ObjectStore>;
 
 /**
- * Plans the download of an address. `s3:` names an object, or all objects whose keys begin with the path and a slash;
- * `https:` names a file. Throws SVC_BUCKET when the address names nothing.
- * `location` selects the provider whose credentials are used for S3; otherwise the default ones are.
+ * Plans the download of an address. `s3:` names an object, or all whose keys begin with the path and a slash; `https:`
+ * names a file. `location`: whose credentials S3 gets; otherwise the default ones. Throws SVC_BUCKET when nothing is
+ * there.
  */
 export async function planAddress(
   address: string,
@@ -88,7 +88,7 @@ function stepOf(name: string, path: string): FetchPlan['steps'][number] {
   return { kind: 'blob', name, path, mode: plainMode, mtime: undefined };
 }
 
-/** Validity of a signed address, s. It is long enough for one fetch; each fetch gets a new address. */
+/** Validity of a signed address, s: long enough for one fetch. Each fetch gets a new one. */
 const signedSeconds = 3_600;
 
 /** Plans the download of a published tree. */
@@ -105,7 +105,7 @@ export function planFetch(store: ObjectStore, manifest: Manifest): FetchPlan {
   for (const { path, mode, mtime, sha256, size } of blobs) {
     steps.push({ kind: 'blob', name: add('blob', sha256, size), path, mode, mtime });
   }
-  // Layouts come last: they set the modes of read-only folders.
+  // Last, because they set the modes of read-only folders.
   for (const { sha256, size } of manifest.layouts) steps.push({ kind: 'pack', name: add('layout', sha256, size), without: [] });
   return {
     id: sha256Of(JSON.stringify(manifest)),
@@ -114,7 +114,7 @@ export function planFetch(store: ObjectStore, manifest: Manifest): FetchPlan {
   };
 }
 
-/** A signed address; for a store that is a local folder, the object's path. */
+/** For a store that is a local folder, the object's path. */
 async function addressOf(store: ObjectStore, key: string): Promise<string> {
   const address = await store.presignGet(key, signedSeconds);
   return address.startsWith('file:') ? fileURLToPath(address) : address;

@@ -17,27 +17,26 @@ import { isObject } from '../../shared/json.ts';
 export interface DeploymentOwner {
   /** Short and unique per owner: lower-case letters and digits. */
   readonly key: string;
-  /** Tags of the bucket; the cloud's console shows the owner by them. */
+  /** Of the bucket: the cloud's console shows its owner by them. */
   readonly tags: Readonly<Record<string, string>>;
   /** Absolute path of the file that records the buckets. It must exist until `remove` has settled. */
   readonly record: string;
   readonly clock: Clock;
-  /** Opens a bucket; tests replace it. */
+  /** Tests replace it. */
   readonly open?: (location: BucketLocation, bucket: string) => Promise<ObjectStore>;
 }
 
-/** Objects expire after this many days if svc does not remove them. A service that runs longer publishes them again. */
+/** Objects expire after so many days if svc does not remove them. Services that run longer publish them again. */
 const expireDays = 30;
 
-/** Interval of progress reports, ms. */
 const progressEveryMs = 2_000;
 
-/** A published tree is checked in the bucket again after this time, ms. It is well below the expiry. */
+/** A published tree is checked again after this time, ms, far below the expiry. */
 const trustedMs = 600_000;
 
 /**
- * The files of one service or cluster in one bucket. The bucket is created with the first publication and removed with
- * its owner. It is recorded before it is created, so that a crash leaves no unknown bucket.
+ * One owner's files in a bucket, which is created with the first publication and removed with the owner. It is recorded
+ * before it is created, so that a crash leaves no unknown bucket.
  */
 export class Deployment {
   readonly #owner: DeploymentOwner;
@@ -49,7 +48,7 @@ export class Deployment {
     this.#owner = owner;
   }
 
-  /** The file delivery for a provider's bucket location; undefined where files are copied. */
+  /** For a provider's bucket location; undefined where files are copied. */
   delivery(location: BucketLocation | undefined): FileDelivery {
     return {
       publish: async (source, log, signal) => (location === undefined ? undefined : this.#publish(location, source, log, signal)),
@@ -57,12 +56,12 @@ export class Deployment {
     };
   }
 
-  /** The recorded buckets: they exist, or may exist. */
+  /** They exist, or may exist. */
   get buckets(): readonly string[] {
     return readBuckets(this.#owner.record).map(({ bucket }) => bucket);
   }
 
-  /** Removes all buckets with their content; succeeds when there is none. Later publications fail. */
+  /** Removes all buckets and their content; succeeds when there is none. Later publications fail. */
   async remove(signal: AbortSignal): Promise<void> {
     this.#isRemoved = true;
     const { record, open = openStore } = this.#owner;
@@ -101,16 +100,13 @@ export class Deployment {
         if (this.#published.get(id)?.manifest === manifest) this.#published.delete(id);
         // The bucket may have been deleted outside svc: open it again, and create it if it is missing.
         this.#stores.delete(accountOf(location));
-        // The caller that started the publication may have been cancelled. Other callers must not fail because of that.
+        // Another caller's cancelled publication must not fail this one.
         if (isOurs || signal.aborted) throw error;
       }
     }
   }
 
-  /**
-   * Returns the bucket, and creates it if needed. One bucket serves all regions of an account; the first request
-   * decides its region.
-   */
+  /** One bucket serves all regions of an account. The first request decides its region. */
   async #storeAt(location: BucketLocation, signal: AbortSignal): Promise<ObjectStore> {
     if (this.#isRemoved) throw new SvcError('SVC_BUCKET', 'The files of a service that is being terminated are no longer published.');
     const name = accountOf(location);
@@ -128,8 +124,7 @@ export class Deployment {
     const { record, key, tags, open = openStore } = this.#owner;
     const recorded = readBuckets(record);
     const known = recorded.find((one) => accountOf(one.place) === accountOf(location));
-    // Bucket names are unique in the whole cloud. The random part avoids collisions with other accounts that use the
-    // same key.
+    // Bucket names are unique in the whole cloud. The random part avoids collisions with other accounts' buckets.
     const made: RecordedBucket = known ?? { bucket: `svc-${key}-${randomHex(8)}`, place: location };
     if (known === undefined) writeBuckets(record, [...recorded, made]);
     const store = await open(made.place, made.bucket);
@@ -149,21 +144,17 @@ export class Deployment {
   }
 }
 
-/** Identifies the account: one bucket per account serves all regions. */
 function accountOf(location: BucketLocation): string {
   return location.kind === 's3' ? `s3 ${location.endpoint ?? ''} ${location.profile ?? ''}` : `directory ${location.path}`;
 }
 
-/** A bucket that was created, or was about to be created, for one owner. */
+/** It exists, or was about to be created. */
 interface RecordedBucket {
   readonly bucket: string;
   readonly place: BucketLocation;
 }
 
-/**
- * Reads the buckets of one owner from its file; none when the file does not exist. Throws SVC_STATE_CORRUPT when the
- * file is damaged.
- */
+/** None when the file does not exist. Throws SVC_STATE_CORRUPT when it is damaged. */
 export function readBuckets(path: string): readonly RecordedBucket[] {
   const file = readJsonFile(path);
   if (file === undefined) return [];

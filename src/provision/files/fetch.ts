@@ -7,26 +7,20 @@ import { programFile } from '../../shared/program-files.ts';
 
 /** An object for a machine to download. */
 export interface Download {
-  /** Unique within one tree: letters, digits and dashes. */
+  /** Letters, digits and dashes; unique within one tree. */
   readonly name: string;
-  /** Hex. Undefined when it is not known; then only the size is compared. */
+  /** Hex. Undefined: unknown, only the size is compared. */
   readonly sha256: string | undefined;
-  /** Bytes; undefined when it is not known. */
+  /** Bytes; undefined: unknown. */
   readonly size: number | undefined;
-  /**
-   * Returns a fresh address when it is needed. The address grants access to every holder. For a file that is already on
-   * the machine, its path.
-   */
+  /** A fresh address, which grants access to every holder; or the path of a file that the machine has. */
   readonly address: () => Promise<string>;
 }
 
-/** One step that assembles a tree from objects; see `src/node/fetch.sh`. */
+/** A step that assembles a tree from objects; see `src/node/fetch.sh`. */
 export type AssemblyStep =
   | { readonly kind: 'pack'; readonly name: string; readonly without: readonly string[] }
-  /**
-   * `mtime` is seconds since the epoch; undefined leaves the time of the download. With an empty `path`, the file is
-   * the whole tree.
-   */
+  /** `mtime`: s since the epoch; undefined: the time of the download. `path` empty: the file is the whole tree. */
   | { readonly kind: 'blob'; readonly name: string; readonly path: string; readonly mode: number; readonly mtime: number | undefined }
   | { readonly kind: 'folder' };
 
@@ -38,32 +32,28 @@ export interface FetchPlan {
   readonly steps: readonly AssemblyStep[];
 }
 
-/** Target of a tree on its machine. */
 interface FetchTarget {
-  /** Absolute */
   readonly path: string;
-  /** Whether other files at the target stay. */
   readonly merge: boolean;
-  /** Absolute folder for partial downloads. One per target, on a disk with room for the whole tree. */
+  /** Absolute folder for partial downloads: one per target, on a disk with room for the whole tree. */
   readonly workDir: string;
 }
 
-/** Rounds of a fetch when downloads fail. Each round uses fresh addresses and keeps what has arrived. */
+/** Attempts, each with fresh addresses; downloaded objects are kept. */
 const rounds = 3;
 
-/** Exit codes of the script. */
 const codes: Readonly<Record<number, ErrorCode>> = { 3: 'SVC_HOST_UNFIT', 4: 'SVC_NO_SPACE', 5: 'SVC_BUCKET', 7: 'SVC_BUCKET' };
 const downloadFailed = 5;
 
 /**
- * Runs the download of a tree on a machine: four objects at a time, resuming an earlier attempt. Throws SVC_HOST_UNFIT
- * when the machine lacks a program, SVC_NO_SPACE, or SVC_BUCKET. Addresses appear only on the script's standard input.
+ * Downloads a tree to a machine, four objects at a time, and resumes an earlier attempt. Throws SVC_HOST_UNFIT when the
+ * machine lacks a program, SVC_NO_SPACE, or SVC_BUCKET. Addresses appear only on the script's standard input.
  */
 export async function fetchTree(remote: Remote, plan: FetchPlan, target: FetchTarget, signal: AbortSignal): Promise<void> {
   const script = `${target.workDir}/fetch.sh`;
   await remote.writeFile(script, await readFile(programFile('src/node/fetch.sh'), 'utf8'));
   for (let round = 1; ; round += 1) {
-    // Written in each round: the script removes the file at its end.
+    // In each round: the script removes the file at its end.
     await remote.writeFile(`${target.workDir}/assemble`, plan.steps.map(stepLine).join(''));
     const lines: string[] = [];
     for (const download of plan.downloads) lines.push(await downloadLine(download));
@@ -81,7 +71,7 @@ export async function fetchTree(remote: Remote, plan: FetchPlan, target: FetchTa
 
 async function downloadLine({ name, sha256 = '-', size, address }: Download): Promise<string> {
   const where = await address();
-  // The address stands between quotes in a line of curl's configuration.
+  // curl's configuration has the address in quotes.
   if (/["\\\n\r]/.test(where)) throw new SvcError('SVC_BUCKET', 'An address to download from has characters that no address has.');
   return `${name} ${sha256} ${size ?? '-'} ${where}\n`;
 }

@@ -6,37 +6,26 @@ import type { Clock } from '../../shared/clock.ts';
 import { wholeEnv } from '../../shared/env.ts';
 import { hasErrno } from '../../shared/errors.ts';
 
-/**
- * Whether a path of a tree is ignored. The path is relative to the tree and uses `/`. Callers must ask for a folder
- * before its content.
- */
+/** Whether a path, relative to the tree and with `/`, is ignored. Callers must ask for a folder before its content. */
 type IgnoreTest = (path: string, isFolder: boolean) => boolean;
 
-/**
- * Kinds of ignore files by precedence. The first kind that exists at the tree's top is the only one that applies to the
- * tree.
- */
+/** By precedence. Only the first kind that exists at the tree's top applies to the tree. */
 const kinds = ['.svcignore', '.skyignore', '.gitignore'] as const;
 type Kind = (typeof kinds)[number];
 
 const gitTimeoutMs = 30_000;
 
-/**
- * Rules and the folder in which they start, relative to the tree. Rules from above the tree have the path from their
- * folder to the tree.
- */
+/** Rules of one folder. For a folder above the tree, `above` is the path from there to the tree. */
 interface Level {
   readonly file: IgnoreFile;
-  /** Prefix added to a path of the tree. */
   readonly above: string;
-  /** Number of characters removed from its start. */
   readonly below: number;
 }
 
 /**
- * The ignore rules for a folder to copy: `.svcignore` if it exists at the top, else `.skyignore`, else `.gitignore`.
- * `.svcignore` and `.gitignore` have git's meaning, at every depth. For `.gitignore`, the files of the surrounding
- * repository apply too, and tracked files are included in any case. `.git` is always ignored.
+ * The rules for a folder to copy: of `.svcignore` if it exists at the top, else `.skyignore`, else `.gitignore`.
+ * `.svcignore` and `.gitignore` have git's meaning at every depth. For `.gitignore`, the files of the surrounding
+ * repository apply too, and tracked files are always included. `.git` is always ignored.
  */
 export async function ignoreRules(root: string, clock: Clock): Promise<IgnoreTest> {
   const kind = kinds.find((name) => existsSync(join(root, name))) ?? '.gitignore';
@@ -76,7 +65,7 @@ function verdictOf(levels: readonly Level[], path: string, isFolder: boolean): b
   return false;
 }
 
-/** From lowest to highest precedence. */
+/** By rising precedence. */
 function topLevels(root: string, kind: Kind, top: string | undefined): readonly Level[] {
   const own = levelIn(root, '', kind);
   if (top === undefined) return own;
@@ -101,7 +90,7 @@ function levelAbove(root: string, folder: string, file: string): readonly Level[
   if (text === undefined) return [];
   const path = relative(folder, root);
   const rules = parseIgnoreFile(text);
-  // The user asks for this folder, so rules above it must not exclude it.
+  // The user asks for this folder: rules above it must not exclude it.
   for (const kept of path === '' ? [] : [...foldersOf(path), path]) rules.keep(kept);
   return [{ file: rules, above: path === '' ? '' : `${path}/`, below: 0 }];
 }
@@ -115,14 +104,14 @@ function readIfExists(path: string): string | undefined {
   }
 }
 
-/** The closest parent folder with `.git`. */
+/** The closest folder with `.git`, upwards. */
 function repositoryAround(folder: string): string | undefined {
   if (existsSync(join(folder, '.git'))) return folder;
   const parent = dirname(folder);
   return parent === folder ? undefined : repositoryAround(parent);
 }
 
-/** Files that the rules ignore but git tracks; none when git is missing or fails. */
+/** None when git is missing or fails. */
 async function trackedAgainstRules(root: string, clock: Clock): Promise<ReadonlySet<string>> {
   // `core.fsmonitor=false`: git must not run the user's fsmonitor hook.
   const argv = ['git', '-c', 'core.fsmonitor=false', '-C', root, 'ls-files', '-z', '--cached', '--ignored', '--exclude-standard'];
@@ -140,21 +129,16 @@ function foldersOf(path: string): readonly string[] {
   return parent === '' ? [] : [...foldersOf(parent), parent];
 }
 
-/** The rules of one ignore file, for paths below its folder. */
 interface IgnoreFile {
-  /**
-   * Whether the last matching rule ignores the path (relative to the file's folder); undefined when no rule matches.
-   * Everything in an ignored folder is ignored too.
-   */
+  /** Whether the last matching rule ignores the path or a folder above it; undefined when no rule matches. */
   verdict(path: string, isFolder: boolean): boolean | undefined;
-  /** Marks a folder that a file of higher precedence includes. These rules still apply to each path in it. */
+  /** A file of higher precedence includes this folder. These rules still apply to each path in it. */
   keep(folder: string): void;
 }
 
 /**
- * Parses an ignore file by the rules in git's documentation. `anyDepth`: patterns with a slash in the middle match at
- * any depth and `!` has no meaning, as in SkyPilot's `.skyignore`. In git's files such patterns match from the file's
- * own folder.
+ * By the rules of git's documentation, with patterns relative to the file's folder. `anyDepth`, as for SkyPilot's
+ * `.skyignore`: patterns with a slash in the middle match at any depth, and `!` has no meaning.
  */
 function parseIgnoreFile(text: string, anyDepth = false): IgnoreFile {
   const withoutMark = text.replace(/^\uFEFF/, '');
@@ -172,7 +156,7 @@ function parseIgnoreFile(text: string, anyDepth = false): IgnoreFile {
   };
 }
 
-/** The text's UTF-8 bytes, one character per byte: git's `?` matches one byte, not one letter. */
+/** UTF-8 bytes, one character per byte: git's `?` matches one byte, not one letter. */
 function toBytes(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1');
 }

@@ -13,22 +13,22 @@ export type ManifestEntry =
     }
   | { readonly kind: 'link'; readonly path: string; readonly target: string };
 
-/** A published tree: its entries, and the objects that it is assembled from. */
+/** A published tree and the objects that it is assembled from. */
 export interface Manifest {
   readonly entries: readonly ManifestEntry[];
   /** Archives of small files, in unpacking order. */
   readonly packs: readonly PublishedPack[];
-  /** Archives with links and folders, unpacked last, in this order; none for a single file. */
+  /** Archives of links and folders, unpacked last, in this order; none for a single file. */
   readonly layouts: readonly PublishedObject[];
 }
 
-/** An object, identified by the SHA-256 of its content (hex), and its size in bytes. */
+/** An object by the SHA-256 of its content (hex), with its size in bytes. */
 export interface PublishedObject {
   readonly sha256: string;
   readonly size: number;
 }
 
-/** A pack of which the tree needs at least one member. */
+/** A pack with members that the tree needs. */
 export interface PublishedPack extends PublishedObject {
   /** The topmost paths in the pack that the tree does not have. */
   readonly surplus: readonly string[];
@@ -41,16 +41,15 @@ export const indexPrefix = 'indexes/';
 export const objectKeys = {
   blob: (sha256: string): string => `blobs/${sha256}`,
   pack: (sha256: string): string => `packs/${sha256}`,
-  /** Key of a pack's index. */
   packIndex: (sha256: string): string => `${indexPrefix}${sha256}.json`,
   layout: (sha256: string): string => `layouts/${sha256}`,
   manifest: (name: string): string => `manifests/${name}.json`,
 } as const;
 
-/** Files above this size are separate objects, bytes. */
+/** Larger files are separate objects, bytes. */
 const largestPacked = 1_048_576;
 
-/** Whether a file is a separate object instead of a pack member: a large file, or a tree that is a single file. */
+/** Whether a file is a separate object, no pack member: a large file, or a tree that is a single file. */
 export function isBlob({ size, path }: { readonly size: number; readonly path: string }): boolean {
   return size > largestPacked || path === '';
 }
@@ -87,7 +86,6 @@ function isPathList(value: unknown): boolean {
   return Array.isArray(value) && value.every((path) => isPath(path) && path !== '');
 }
 
-/** Whether a path stays inside the tree. */
 function isPath(value: unknown): boolean {
   return (
     typeof value === 'string' &&

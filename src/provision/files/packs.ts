@@ -11,17 +11,16 @@ export interface PackIndex extends PublishedObject {
   readonly members: readonly PackMember[];
 }
 
-/** The properties by which a member equals a file of a tree. */
 interface PackMember {
   readonly path: string;
   readonly mode: number;
   readonly sha256: string;
 }
 
-/** A pack is closed when its content reaches this size, bytes. */
+/** A pack is closed at this size, bytes. */
 const packSize = 8 * 1_048_576;
 
-/** Two files with equal texts are interchangeable. */
+/** Files with equal ids are interchangeable. */
 export function memberId({ path, mode, sha256 }: PackMember): string {
   return `${sha256} ${mode.toString(8)} ${path}`;
 }
@@ -38,7 +37,7 @@ export class PackBuilder {
   #members: PackMember[] = [];
   #size = 0;
 
-  /** Returns the pack if this file completed one. */
+  /** Returns a pack if this file completed it. */
   add(file: PackedFile, content: Buffer): NewPack | undefined {
     const member: TarMember = { ...file, content };
     const block = tarMember(member);
@@ -60,14 +59,14 @@ export class PackBuilder {
   }
 }
 
-/** SHA-256 of a content, hex. */
+/** SHA-256, hex. */
 export function sha256Of(content: Buffer | string): string {
   return createHash('sha256').update(content).digest('hex');
 }
 
 /**
- * Chooses known packs to assemble a tree from, and reports which files they cover. Surplus members are removed where
- * the pack is unpacked, so conflicts between them and the tree do not matter.
+ * Chooses known packs for a tree, and reports which files they cover. Surplus members are removed where a pack is
+ * unpacked, so their conflicts with the tree do not matter.
  */
 export function usePacks(
   entries: readonly ManifestEntry[],
@@ -98,12 +97,11 @@ export function usePacks(
   return { packs, covered };
 }
 
-/** The topmost paths that only surplus members have. */
 function surplusOf(extra: readonly PackMember[], useful: readonly PackMember[], kinds: ReadonlyMap<string, string>): readonly string[] {
   const needed = new Set(useful.flatMap(({ path }) => [path, ...foldersOf(path)]));
   const surplus = new Set<string>();
   for (const { path } of extra) {
-    // A folder of the tree is kept even if the pack has no needed file in it.
+    // A folder of the tree stays even without needed files in the pack.
     const top = [...foldersOf(path), path].find((one) => !needed.has(one) && kinds.get(one) !== 'folder');
     surplus.add(top ?? path);
   }

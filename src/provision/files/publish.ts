@@ -15,29 +15,26 @@ import { tarEnd, tarMember } from './tar.ts';
 export interface PublishProgress {
   readonly files: number;
   readonly totalFiles: number;
-  /** Bytes of completed files, and of the uploaded parts of large ones. */
+  /** Of completed files, and of uploaded parts of large ones. */
   readonly bytes: number;
   readonly totalBytes: number;
-  /** Bytes that were uploaded; the bucket had the rest already. */
+  /** Uploaded; the bucket had the rest. */
   readonly sentBytes: number;
 }
 
-/** Options of a publication. */
 interface PublishOptions {
   readonly onProgress?: (progress: PublishProgress) => void;
   readonly signal?: AbortSignal;
 }
 
-/**
- * Files in progress at a time. For small files, reading limits the speed. Each large file has several parts in flight.
- */
+/** Concurrent files. Reading limits the speed of small ones. Each large one has several parts in flight. */
 const blobsAtOnce = 2;
 const readsAtOnce = 16;
 
 /**
- * Uploads a folder or a single file to a bucket and returns its manifest. `name` identifies the tree, which must not
- * change: for a published name, the stored manifest is returned. Objects that the bucket has from any tree are not
- * uploaded again. An aborted attempt is resumed by the next one.
+ * Uploads a folder or file and returns its manifest. `name` stands for an unchanging tree: if it is published, its
+ * stored manifest is returned. Objects in the bucket, from any tree, are not uploaded again. The next attempt resumes
+ * an aborted one.
  */
 export async function publishTree(store: ObjectStore, name: string, root: string, options: PublishOptions = {}): Promise<Manifest> {
   const key = objectKeys.manifest(name);
@@ -64,7 +61,7 @@ export async function publishTree(store: ObjectStore, name: string, root: string
     ).packs,
     layouts: await publishLayouts(store, entries, call),
   };
-  // Must be the last write: the manifest marks the tree as published.
+  // Last: the manifest marks the tree as published.
   await store.put(key, JSON.stringify(manifest), call);
   return manifest;
 }
@@ -72,7 +69,7 @@ export async function publishTree(store: ObjectStore, name: string, root: string
 type Call = { readonly signal?: AbortSignal };
 type FileEntry = Extract<TreeEntry, { readonly kind: 'file' }>;
 
-/** Packs the small files that no known pack has. Returns all packs, known ones first. */
+/** Packs the small files that no pack has. Returns all packs, known ones first. */
 async function publishSmall(
   store: ObjectStore,
   root: string,
@@ -89,7 +86,7 @@ async function publishSmall(
     if (pack === undefined) return;
     const { index, content } = pack;
     await store.put(objectKeys.pack(index.sha256), content, call);
-    // Written after the pack itself: other publications may rely on an indexed pack.
+    // After the pack itself: other publications rely on an indexed pack.
     await store.put(objectKeys.packIndex(index.sha256), JSON.stringify(index), call);
     added.push(index);
     progress.sent(content.length);
@@ -110,7 +107,7 @@ async function publishSmall(
   return [...known, ...added];
 }
 
-/** Uploads a large file that the bucket does not have; returns the SHA-256 of its content. */
+/** Uploads a large file unless the bucket has it; returns its SHA-256. */
 async function publishBlob(store: ObjectStore, path: string, size: number, progress: Progress, call: Call): Promise<string> {
   const sha256 = await sha256OfFile(path, call.signal);
   const key = objectKeys.blob(sha256);
@@ -127,13 +124,10 @@ async function publishBlob(store: ObjectStore, path: string, size: number, progr
   return sha256;
 }
 
-/**
- * Uploads links and folders, one archive each. In a single archive, tar would lose the modes of folders that contain
- * links which it completes later.
- */
+/** One archive for links, one for folders: in a single one, tar would lose modes of folders with links added late. */
 async function publishLayouts(store: ObjectStore, entries: readonly TreeEntry[], call: Call): Promise<readonly PublishedObject[]> {
   const links = entries.filter((entry) => entry.kind === 'link');
-  // Deepest first: the mode of a read-only folder must be set after its content is complete.
+  // Deepest first: a read-only folder gets its mode after its content.
   const folders = entries.filter((entry) => entry.kind === 'folder').toReversed();
   const layouts: PublishedObject[] = [];
   for (const members of [links, folders]) {
@@ -147,10 +141,7 @@ async function publishLayouts(store: ObjectStore, entries: readonly TreeEntry[],
   return layouts;
 }
 
-/**
- * Keys of all objects that trees are assembled from. The listing is needed because the store may have expired old
- * objects.
- */
+/** Keys of all objects that trees consist of, listed because the store may have expired old ones. */
 async function objectsIn(store: ObjectStore, call: Call): Promise<ReadonlySet<string>> {
   const keys = new Set<string>();
   for (const prefix of ['blob', 'pack', 'layout'] as const) {
@@ -168,7 +159,7 @@ function keysOf({ entries, packs, layouts }: Manifest): readonly string[] {
   ];
 }
 
-/** Indexes of the packs in the bucket. A pack with an unreadable index counts as missing. */
+/** A pack with an unreadable index counts as missing. */
 async function knownPacks(store: ObjectStore, existing: ReadonlySet<string>, call: Call): Promise<readonly PackIndex[]> {
   const packs: PackIndex[] = [];
   for await (const { key } of store.list(indexPrefix, call)) {
@@ -178,7 +169,6 @@ async function knownPacks(store: ObjectStore, existing: ReadonlySet<string>, cal
   return packs;
 }
 
-/** Parses an object as JSON; undefined when it is not JSON. */
 async function readJson(store: ObjectStore, key: string, call: Call): Promise<unknown> {
   return parseJson(await text(await store.get(key, call)));
 }

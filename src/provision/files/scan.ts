@@ -4,26 +4,23 @@ import { join, posix } from 'node:path';
 import { lstatIfThere } from '../../shared/system/files.ts';
 import { quote } from '../../shared/text.ts';
 
-/**
- * An entry of a tree. `path` is relative to the tree, with `/`, and empty for the tree itself. `mode` has the twelve
- * permission bits. `mtime` is in seconds since the epoch and never negative.
- */
+/** `path`: relative, with `/`; empty: the tree itself. `mode`: twelve bits. `mtime`: s since the epoch, at least 0. */
 export type TreeEntry =
   | { readonly kind: 'folder'; readonly path: string; readonly mode: number; readonly mtime: number }
   | { readonly kind: 'file'; readonly path: string; readonly mode: number; readonly mtime: number; readonly size: number }
   | { readonly kind: 'link'; readonly path: string; readonly target: string };
 
-/** The entries of a tree: folders before their content, names in byte order. */
+/** Folders before their content, names in byte order. */
 interface ScannedTree {
   readonly entries: readonly TreeEntry[];
-  /** A clause for each entry that cannot be copied, such as `'run/app.sock' is a socket`. */
+  /** Clauses about entries that cannot be copied, such as `'run/app.sock' is a socket`. */
   readonly skipped: readonly string[];
 }
 
-/** Entries of one folder that are read at the same time: enough to keep the disk busy. */
+/** Per folder: enough to keep the disk busy. */
 const statsAtOnce = 32;
 
-/** Lists a folder, or a single file. Links are reported as links and not followed. */
+/** Lists a folder or a single file. Does not follow links. */
 export async function scanTree(root: string, signal?: AbortSignal): Promise<ScannedTree> {
   const entries: TreeEntry[] = [];
   const skipped: string[] = [];
@@ -53,7 +50,7 @@ export async function scanTree(root: string, signal?: AbortSignal): Promise<Scan
   return { entries, skipped };
 }
 
-/** The type of an entry that is neither file, folder nor link, with its article. */
+/** Names the kind of an entry that is neither file, folder nor link, with an article. */
 export function kindOf(stats: Stats): string {
   if (stats.isSocket()) return 'a socket';
   if (stats.isFIFO()) return 'a pipe';

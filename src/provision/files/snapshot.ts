@@ -10,23 +10,17 @@ import { systemClock } from '../../shared/clock.ts';
 import { hasErrno, messageOf, SvcError } from '../../shared/errors.ts';
 import { quote } from '../../shared/text.ts';
 
-/** The result of a copy. */
 interface Snapshot {
-  /**
-   * A sentence about entries that could not be copied, such as sockets; undefined when there are none. Entries in
-   * ignore files do not count.
-   */
+  /** A sentence about entries that could not be copied, such as sockets; ignored ones do not count. */
   readonly note: string | undefined;
 }
 
-/** At most this many skipped entries are named. */
 const namedAtMost = 5;
 
 /**
- * Copies a task's working directory and file mounts to svc's own folder. A replica launched next week is then identical
- * to today's, even if the originals have changed. `.git` and entries in ignore files are left out. Links are kept as
- * they are, also those that point outside the tree. `home` is SVC_HOME; it is never part of a copy. On failure the
- * partial copy is removed.
+ * Copies a task's working directory and file mounts to svc's folder, so that later replicas are identical even if the
+ * originals change. Leaves out `.git`, entries in ignore files, and `home` (SVC_HOME). Keeps links as they are, also to
+ * the outside. A failure removes the partial copy.
  */
 export async function takeSnapshot(task: Task, dir: string, home: string): Promise<Snapshot> {
   const skipped: string[] = [];
@@ -48,13 +42,13 @@ export async function takeSnapshot(task: Task, dir: string, home: string): Promi
   }
 }
 
-/** Where the copies of a task's files are. `name` identifies them among all copies of their owner. */
+/** Where a task's files are copied. `name` is unique among all copies of their owner. */
 export interface SnapshotLocation {
   readonly dir: string;
   readonly name: string;
 }
 
-/** A mount. `target` is a path on the machine: relative to the working directory, below `~/`, or absolute. */
+/** `target`: on the machine, relative to the working directory, below `~/`, or absolute. */
 interface MountedFiles {
   /** A copy on this machine, or an `s3:` or `https:` address from which the machine downloads. */
   readonly source: LocalSource | string;
@@ -63,12 +57,12 @@ interface MountedFiles {
 
 /** The files of a task. */
 export interface TaskFiles {
-  /** Folder on this machine that is copied to the working directory; undefined for none. */
+  /** Local folder for the working directory; undefined: none. */
   readonly workdir: LocalSource | undefined;
   readonly mounts: readonly MountedFiles[];
 }
 
-/** The files of a task, with local sources as `takeSnapshot` copied them. */
+/** The files of a task, with the copies of `takeSnapshot`. */
 export function snapshotFiles(task: Task, { dir, name }: SnapshotLocation): TaskFiles {
   const workdir = join(dir, 'workdir');
   return {
@@ -80,7 +74,7 @@ export function snapshotFiles(task: Task, { dir, name }: SnapshotLocation): Task
   };
 }
 
-/** The source may be a link, and may contain the target folder. */
+/** `from` may be a link, and may contain `to`. */
 async function copy(from: string, to: string, home: string, skipped: string[]): Promise<void> {
   const source = await realpath(from);
   const own = relative(source, await realpath(home));

@@ -6,14 +6,14 @@ export type TarMember =
   | (Extract<TreeEntry, { readonly kind: 'file' }> & { readonly content: Buffer });
 
 const blockSize = 512;
-/** A longer name precedes its member in an extra member, as in GNU tar. The tar of busybox and of BSD read this too. */
+/** A longer name precedes its member in an extra member, as in GNU tar; the tars of busybox and BSD read this too. */
 const shortName = 100;
 const types = { file: '0', link: '2', folder: '5', longTarget: 'K', longName: 'L' } as const;
 
 /** Two blocks of zeros. */
 export const tarEnd = Buffer.alloc(2 * blockSize);
 
-/** Encodes one member in GNU's format. The archive names no owner: the unpacking user owns the files. */
+/** Encodes a member in GNU's format, without an owner: the unpacking user owns the files. */
 export function tarMember(member: TarMember): Buffer {
   const { path, kind } = member;
   const name = Buffer.from(kind === 'folder' ? `./${path}${path === '' ? '' : '/'}` : path);
@@ -48,7 +48,7 @@ interface Header {
   readonly mtime: number;
 }
 
-/** Fields and their offsets follow GNU tar's manual, "Basic Tar Format". */
+/** Fields and offsets as in GNU tar's manual, "Basic Tar Format". */
 function blockOf({ name, target, type, mode, size, mtime }: Header): Buffer {
   const block = Buffer.alloc(blockSize);
   name.copy(block, 0, 0, shortName);

@@ -1,32 +1,28 @@
 import { shellQuote } from '../shell-quote.ts';
 import type { IsolationKind, OutboundKind } from './kinds.ts';
 
-/** The machine's address inside its network, from a block that is never routed on the internet (RFC 6598). */
+/** The machine's address inside its network; the internet never routes this block (RFC 6598). */
 const insideAddress = '100.64.0.1';
 
-/** Port of the proxy for programs inside, above the usual range of ephemeral ports. */
+/** Port of the proxy for programs inside, above the usual ephemeral ports. */
 const proxyPort = 61_080;
 
-/** Address of the DNS server: slirp4netns answers there (slirp4netns(1)), and enter.sh configures pasta to do so. */
+/** slirp4netns answers DNS there (slirp4netns(1)); enter.sh configures pasta to do so. */
 const nameServer = '10.0.2.3';
 
-/** The settings to enter one machine's isolation. All paths are absolute on the computer that runs the machine. */
+/** Settings to enter one machine's isolation. Paths are absolute on the computer that runs the machine. */
 export interface EnterSettings {
   readonly isolation: IsolationKind;
   readonly outbound: OutboundKind;
-  /** The Node binary that runs the inbound forwarder, and the outbound proxy where one is used. */
+  /** Node binary for the inbound forwarder and the outbound proxy. */
   readonly node: string;
-  /** The sockets for inbound connections and for the proxy. */
+  /** Sockets for inbound connections and for the proxy. */
   readonly socket: string;
   readonly proxySocket: string;
-  /** The script of the proxy. */
   readonly egress: string;
-  /** Folders below /tmp that stay visible in the machine's own /tmp. */
+  /** Folders below /tmp that stay visible in the machine's /tmp. */
   readonly keep: readonly string[];
-  /**
-   * Folders to hide from the program: `SVC_HOME` and the folder of its sockets. Of the machine's own folder it sees
-   * `base`.
-   */
+  /** Hidden from the program: `SVC_HOME` and its sockets' folder. Of the machine's folder only `base` stays visible. */
   readonly hide: readonly string[];
 }
 
@@ -50,8 +46,8 @@ export function enterConf(settings: EnterSettings): string {
 }
 
 /**
- * The machine's /etc/resolv.conf; undefined where the machine uses the host's. `hostText` is the host's file: its
- * search settings are kept, but its servers cannot be reached from inside.
+ * The machine's /etc/resolv.conf; undefined: the host's. Keeps the search settings of `hostText`, the host's file; its
+ * servers cannot be reached from inside.
  */
 export function insideResolvConf(outbound: OutboundKind, hostText: string): string | undefined {
   if (outbound !== 'slirp4netns' && outbound !== 'pasta') return undefined;
@@ -59,7 +55,7 @@ export function insideResolvConf(outbound: OutboundKind, hostText: string): stri
   return [`nameserver ${nameServer}`, ...kept, ''].join('\n');
 }
 
-/** The last line of an error from entering, without the position in the script; undefined when there is no error. */
+/** The last line of an error from entering, without the script's position; undefined when there is none. */
 export function enterComplaint(text: string): string | undefined {
   const line = text
     .trim()

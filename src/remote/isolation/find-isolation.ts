@@ -4,29 +4,23 @@ import { isolationKinds, type IsolationKind, type OutboundKind } from './kinds.t
 export interface FoundIsolation {
   readonly kind: IsolationKind;
   readonly outbound: OutboundKind;
-  /** Better kinds that were tried and failed, with the reason. */
+  /** Better kinds that failed, with the reason. */
   readonly refused: readonly (readonly [name: string, why: string])[];
 }
 
 /** The computer on which isolation kinds are tried. */
 export interface TriedComputer {
   readonly hasRoute: () => boolean;
-  /**
-   * Enters an isolation and runs a command in it. Undefined when the command exited with 0, else the reason in a few
-   * words.
-   */
+  /** Runs a command in an isolation. Undefined: it exited with 0; else the reason in a few words. */
   readonly whyNot: (kind: Exclude<IsolationKind, 'none'>, outbound: OutboundKind, argv: readonly string[]) => Promise<string | undefined>;
 }
 
-/** The kinds worth a try, best first. An ordinary user skips `root`: its failure is certain and not worth a report. */
+/** Best first. An ordinary user skips `root`: its failure is certain and not worth a report. */
 export function kindsFor({ isRoot }: { readonly isRoot: boolean }): readonly IsolationKind[] {
   return isolationKinds.filter((kind) => kind !== 'root' || isRoot);
 }
 
-/**
- * The first kind that works, with its best outbound kind; `none` when no kind works. Tries each kind once by entering
- * it.
- */
+/** The first kind that works, tried once by entering it, with its best outbound kind; else `none`. */
 export async function findIsolation(kinds: readonly IsolationKind[], computer: TriedComputer): Promise<FoundIsolation> {
   const refused: (readonly [string, string])[] = [];
   for (const kind of kinds) {
@@ -41,7 +35,7 @@ export async function findIsolation(kinds: readonly IsolationKind[], computer: T
   return { kind: 'none', outbound: 'host', refused };
 }
 
-/** A line of /proc/net/route whose second field, the destination, is 0.0.0.0. */
+/** In /proc/net/route: the second field, the destination, is 0.0.0.0. */
 const defaultRoute = '^[^[:space:]]*[[:space:]]00000000';
 
 async function findOutbound(

@@ -1,14 +1,11 @@
-/** Kinds of isolation between machines on one computer that this version supports, best first. */
+/** Kinds of isolation between machines on one computer, best first. */
 export const isolationKinds = ['root', 'userns', 'bwrap', 'none'] as const;
 export type IsolationKind = (typeof isolationKinds)[number];
 
-/**
- * Outbound network of an isolated machine, best first. `host`: the machine uses the host's network. `none`: there is no
- * outbound network.
- */
+/** An isolated machine's outbound network, best first. `host`: the host's network. `none`: no outbound network. */
 export type OutboundKind = 'slirp4netns' | 'pasta' | 'proxy' | 'host' | 'none';
 
-/** Name of each isolation kind, for messages. */
+/** Names for messages. */
 export const isolationNames: Readonly<Record<IsolationKind, string>> = {
   root: 'network, process and mount namespaces (as root)',
   userns: 'user, network, process and mount namespaces (no root needed)',
@@ -16,7 +13,7 @@ export const isolationNames: Readonly<Record<IsolationKind, string>> = {
   none: 'none: each machine has a port of its own in $SVC_REPLICA_PORT',
 };
 
-/** Name of each outbound kind, for messages. */
+/** Names for messages. */
 export const outboundNames: Readonly<Record<OutboundKind, string>> = {
   slirp4netns: 'slirp4netns',
   pasta: 'pasta',

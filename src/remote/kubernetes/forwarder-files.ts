@@ -5,13 +5,12 @@ import { isObject } from '../../shared/json.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import { TunnelRecords } from '../tunnel-records.ts';
 
-/** Files of the forwarder of one Kubernetes cluster. Names are short: Linux allows 107 bytes for a socket's path. */
+/** Files of a Kubernetes cluster's forwarder. Short names: Linux allows 107 bytes for a socket's path. */
 export interface ForwarderFiles {
   /** Mode 0700; shared by all Kubernetes clusters. */
   readonly socketDir: string;
-  /** The forwarder's control socket. */
   readonly control: string;
-  /** Holds the forwarder's process identity. */
+  /** The forwarder's process identity. */
   readonly identity: string;
   /** One record per pod that has tunnels. */
   readonly records: TunnelRecords<{ readonly pod: PodRef }>;

@@ -18,10 +18,10 @@ import { forwarderFiles, type ForwarderFiles } from './forwarder-files.ts';
 /** From a forwarder's start to its first answer, ms. It has to load its program. */
 const startTimeoutMs = 60_000;
 
-/** Between attempts to reach a forwarder that has just been started, ms. */
+/** Delay between attempts to reach a forwarder that was just started, ms. */
 const pauseMs = 50;
 
-/** This process's link to the forwarder of one Kubernetes cluster: starts it on demand, and again when it has ended. */
+/** This process's link to a Kubernetes cluster's forwarder, which it starts on demand. */
 export class ForwarderLink {
   readonly #files: ForwarderFiles;
   readonly #paths: HomePaths;
@@ -37,7 +37,7 @@ export class ForwarderLink {
     this.#keeper = new TunnelKeeper(this, clock);
   }
 
-  /** Carries the tunnels to one pod through the API server; the forwarder holds their sockets. */
+  /** Carries the tunnels to one pod. The forwarder holds their sockets. */
   carrier(pod: PodRef): TunnelCarrier {
     const { namespace, name: podName, container = '' } = pod;
     const name = shortFingerprint([this.#context, namespace, podName, container]);
@@ -60,7 +60,6 @@ export class ForwarderLink {
     return this.#someRecord() !== undefined;
   }
 
-  /** Reads /proc. */
   areUp(): boolean {
     const identity = readJsonFile(this.#files.identity)?.value;
     return isProcessIdentity(identity) && isAlive(identity);
@@ -81,10 +80,7 @@ export class ForwarderLink {
     return records.list().find((name) => records.read(name) !== undefined);
   }
 
-  /**
-   * Makes the forwarder listen on the sockets of a record, or close them when the record was removed. Returns when that
-   * is done.
-   */
+  /** Returns when the forwarder listens on a record's sockets, or has closed those of a removed record. */
   async #sync(record: string, signal?: AbortSignal): Promise<void> {
     const deadline = this.#clock.monotonic() + startTimeoutMs;
     let started: ChildProcess | undefined;
@@ -94,8 +90,7 @@ export class ForwarderLink {
       if (said === 'ok') return;
       if (said !== undefined) throw this.#error(said);
       if (this.#clock.monotonic() > deadline) throw this.#error('it did not start in time');
-      // A forwarder that was just ending did not answer either, and the one that this process started may have exited
-      // in its favour.
+      // The forwarder may have been ending, and the one that this process started may have exited in its favour.
       if (started === undefined || (hasEnded(started) && !this.areUp())) started = this.#start();
       await this.#clock.sleep(pauseMs, signal);
     }
@@ -118,7 +113,6 @@ export class ForwarderLink {
     }
   }
 
-  /** The forwarder's answer; undefined when no forwarder answers. */
   #ask(line: string): Promise<string | undefined> {
     return new Promise((resolve) => {
       let said = '';
@@ -149,7 +143,7 @@ function hasEnded({ pid, exitCode, signalCode }: ChildProcess): boolean {
 
 const links = new Map<string, ForwarderLink>();
 
-/** The tunnels to a pod. All remotes of this process share one link to the forwarder of its Kubernetes cluster. */
+/** All remotes of this process share one link to the forwarder of a Kubernetes cluster. */
 export function podTunnels(pod: PodRef, context: string, paths: HomePaths, clock: Clock): Tunnels {
   const link = getOrAdd(links, JSON.stringify([paths.home, context]), () => new ForwarderLink(paths, context, clock));
   return new Tunnels(link.carrier(pod));

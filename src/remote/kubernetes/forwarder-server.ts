@@ -10,50 +10,38 @@ import { Semaphore } from '../session/semaphore.ts';
 import type { Tunnel } from '../tunnel-records.ts';
 import type { ForwarderFiles } from './forwarder-files.ts';
 
-/** What the tunnels need. */
 interface ForwardedTunnelsDeps {
   readonly records: ForwarderFiles['records'];
   readonly api: () => Promise<KubeApi>;
   readonly clock: Clock;
-  /**
-   * Called for a tunnel whose socket cannot be listened on. Also called for the first failed connection of a tunnel
-   * after a working one.
-   */
+  /** Called when a tunnel's socket cannot be listened on, and for its first failed connection after a working one. */
   readonly onFailure: (tunnel: Tunnel, message: string) => void;
 }
 
 /** Pods checked for existence per call of `removeGone`. */
 const checkedAtOnce = 10;
 
-/** A tunnel with a listening socket. */
 interface OpenTunnel {
   readonly tunnel: Tunnel;
   readonly server: Server;
-  /** Of its socket file. */
   readonly inode: number | undefined;
 }
 
-/** State shared by the connections of a tunnel. */
 interface TunnelState {
   readonly pod: PodRef;
   readonly tunnel: Tunnel;
-  /** Whether the failure of its connections has been reported. */
   isFailing: boolean;
 }
 
-/**
- * All tunnels of a Kubernetes cluster: local sockets. Each connection to one is carried to a pod through the API
- * server.
- */
+/** All tunnels of a Kubernetes cluster. The API server carries the connections of their local sockets to pods. */
 export class ForwardedTunnels {
   readonly #deps: ForwardedTunnelsDeps;
   /** By record and socket. */
   readonly #open = new Map<string, Map<string, OpenTunnel>>();
   readonly #connections = new Set<Socket>();
-  /** For syncs. Two at once would listen on one socket, and one of the two listeners could never be closed. */
+  /** Serialises syncs. Two at once would listen on one socket, and one of the two listeners could never be closed. */
   readonly #turns = new Semaphore(1);
   #usedAt: number;
-  /** The record to check next, as an index into `#open`. */
   #nextChecked = 0;
   #isChecking = false;
 
@@ -71,22 +59,17 @@ export class ForwardedTunnels {
     return this.#connections.size > 0 ? 0 : this.#deps.clock.monotonic() - this.#usedAt;
   }
 
-  /** Resets the idle time. */
   touch(): void {
     this.#usedAt = this.#deps.clock.monotonic();
   }
 
-  /**
-   * Listens on the sockets of all records and on no other; existing listeners stay. A socket that cannot be listened on
-   * is reported and does not affect the others.
-   */
+  /** Listens on the sockets of all records and on no others. A failed socket is reported; the rest is unaffected. */
   async syncAll(): Promise<void> {
     for (const record of new Set([...this.#deps.records.list(), ...this.#open.keys()])) {
       await this.sync(record).catch(() => undefined);
     }
   }
 
-  /** Does the same for one pod. */
   async sync(record: string): Promise<void> {
     this.touch();
     await this.#turns.run(() => this.#sync(record));
@@ -98,7 +81,7 @@ export class ForwardedTunnels {
     this.#open.set(record, open);
     for (const [socket, one] of open) {
       const isDesired = desired?.tunnels.some((tunnel) => tunnel.socket === socket) === true;
-      // A socket file that was removed is created again.
+      // A removed socket file is created again.
       if (isDesired && isInPlace(one)) continue;
       open.delete(socket);
       closeTunnel(one);
@@ -121,9 +104,8 @@ export class ForwardedTunnels {
   }
 
   /**
-   * Removes the tunnels to pods that no longer exist. The process that released a pod may have died before it removed
-   * the record, or a process was opening a tunnel at that moment. Each call checks a few pods in turn. A call during
-   * another one checks none.
+   * Removes tunnels to pods that no longer exist. A process that released a pod may have died before it removed the
+   * record, or another process was opening a tunnel at that moment. Each call checks a few pods, in turn.
    */
   async removeGone(): Promise<void> {
     if (this.#isChecking) return;
@@ -144,9 +126,8 @@ export class ForwardedTunnels {
     }
   }
 
-  /** Ends all connections and removes the sockets. */
   async close(): Promise<void> {
-    // After the syncs in progress.
+    // Wait for the syncs in progress.
     await this.#turns.run(() => Promise.resolve());
     const all = [...this.#open.values()].flatMap((tunnels) => [...tunnels.values()]);
     this.#open.clear();
@@ -155,8 +136,8 @@ export class ForwardedTunnels {
   }
 
   #listen(pod: PodRef, tunnel: Tunnel): Promise<OpenTunnel> {
-    // On close, Node unlinks the path it listened on, even if another forwarder owns it by then. So listen under a
-    // private name and rename.
+    // On close, Node unlinks the path it listened on, even if another forwarder has created a file there by then. So
+    // listen under a private name and rename.
     const own = `${tunnel.socket}.${randomHex(4)}`;
     const state: TunnelState = { pod, tunnel, isFailing: false };
     const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (client) => void this.#carry(state, client));
@@ -214,7 +195,7 @@ export class ForwardedTunnels {
 
   async #watchRelay(state: TunnelState, { ended }: PodProcess, said: () => string, gone: AbortSignal): Promise<void> {
     const { exitCode, message } = await ended;
-    // When the client disconnects, this process ends the relay; that is no failure.
+    // This process ends the relay when the client disconnects; that is no failure.
     if (exitCode === 0 || gone.aborted) return;
     const words = said();
     this.#failed(state, new Error(words === '' ? (message ?? 'the connection was lost') : words));
@@ -227,7 +208,7 @@ export class ForwardedTunnels {
   }
 }
 
-/** Reads and discards the client's data: closing a socket with unread data would look like a broken connection. */
+/** Discards the client's data: closing a socket with unread data would look like a broken connection. */
 function endUnanswered(client: Socket): void {
   client.resume();
   client.end();
@@ -246,18 +227,17 @@ function isInPlace({ tunnel, inode }: OpenTunnel): boolean {
   return inode !== undefined && inodeOf(tunnel.socket) === inode;
 }
 
-/** Identifies a socket file; undefined when there is none. */
+/** Identifies a socket file; undefined when it does not exist. */
 export function inodeOf(path: string): number | undefined {
   return statSync(path, { throwIfNoEntry: false })?.ino;
 }
 
 /**
- * Kubernetes cannot carry a half-close, so a client that disconnected looks like one that has sent everything. Replies
- * still pass. After this long without a reply the client is presumed gone, and the connection in the pod ends. ms
+ * ms. Kubernetes cannot carry a half-close, so a disconnected client looks like a client that has sent everything.
+ * After this time without a reply the client is presumed gone, and the connection in the pod ends.
  */
 const quietMs = 2_000;
 
-/** Carries bytes in both directions, no faster than each side reads, until one side ends. */
 function joinStreams(client: Socket, stream: Duplex, clock: Clock): void {
   let cancelQuiet: CancelTimer | undefined;
   const awaitQuiet = (): void => {
@@ -273,7 +253,7 @@ function joinStreams(client: Socket, stream: Duplex, clock: Clock): void {
     cancelQuiet?.();
     stream.destroy();
   });
-  // Also before the first byte: no program listens on the port. Bytes in transit to the client still arrive.
+  // Also emitted when no program listens on the port. Bytes in transit to the client still arrive.
   stream.on('error', () => undefined);
   stream.once('close', () => {
     client.resume();
@@ -284,8 +264,8 @@ function joinStreams(client: Socket, stream: Duplex, clock: Clock): void {
 }
 
 /**
- * Connects stdin and stdout to a Unix socket in the pod, with the first of these programs that the image has. Each ends
- * when the socket's other side ends, or when stdin ends.
+ * Connects stdin and stdout to a Unix socket in the pod, with the first of these programs that the image has. Each
+ * program ends when the socket's other side ends, or when stdin ends.
  */
 const script = `if command -v socat > /dev/null; then exec socat -t 60 STDIO "UNIX-CONNECT:$1"
 elif command -v python3 > /dev/null; then exec python3 -c "$2" "$1"
@@ -326,7 +306,6 @@ while (1) { for my $from ($both->can_read) {
   for (my $at = 0; $at < length $data;) { $at += syswrite($to, $data, length($data) - $at, $at) or exit 1 }
 } }`;
 
-/** The command that connects its stdin and stdout to a socket in the pod. */
 function relayCommand(socketPath: string): readonly string[] {
   return ['/bin/sh', '-c', script, 'sh', socketPath, python, node, perl];
 }

@@ -16,20 +16,19 @@ import { claimSocket } from '../../shared/system/claim-socket.ts';
 import { forwarderFiles } from './forwarder-files.ts';
 import { ForwardedTunnels, inodeOf } from './forwarder-server.ts';
 
-// One process per Kubernetes cluster and home, detached from the process that started it: `forwarder.ts CONTEXT` with
-// SVC_HOME. It carries connections and decides nothing, so it needs no leader lease. A request on its control socket is
-// one line: the name of a pod's record, or an empty line as a keepalive.
+// One detached process per Kubernetes cluster and home: `forwarder.ts CONTEXT` with SVC_HOME. It carries connections
+// and decides nothing, so it needs no leader lease. A request on its control socket is one line: the name of a pod's
+// record, or empty as a keepalive.
 
-/** After that long without connections and requests it ends. The next client starts it again. */
+/** It ends after this time without connections and requests, ms. The next client starts it again. */
 const idleMs = 3_600_000;
 
-/** The same limit while it has no tunnels. */
+/** The same limit without tunnels, ms. */
 const unusedMs = 10_000;
 
-/** Interval of the checks for removed pods, ms. Each checks a few pods, which makes at most two requests a second. */
+/** Interval of checks for removed pods, ms. Each checks a few pods: at most two requests a second. */
 const goneMs = 5_000;
 
-/** Interval of the checks whether it is still needed, ms. */
 const checkIntervalMs = 1_000;
 
 const [, , context = ''] = process.argv;
@@ -49,7 +48,7 @@ process.umask(0o077);
 await main();
 
 async function main(): Promise<void> {
-  // The home was removed after the start of this process: it must not be created again.
+  // A home that was removed meanwhile must not be created again.
   if (!existsSync(files.records.dir)) return;
   const ready = Promise.withResolvers<void>();
   let isEnding = false;
@@ -59,8 +58,7 @@ async function main(): Promise<void> {
       void ready.promise
         .then(() => answer(line))
         .then((said) => {
-          // A tunnel of an ending forwarder is useless. Without an answer the client retries until the next forwarder
-          // answers.
+          // An ending forwarder's tunnel is useless. Without an answer the client retries until the next one answers.
           if (isEnding) return socket.destroy();
           return socket.write(`${said}\n`, () => tunnels.count === 0 && void end('there are no tunnels'));
         });
@@ -74,7 +72,7 @@ async function main(): Promise<void> {
   const stopChecks = systemClock.every(checkIntervalMs, () => {
     if (inodeOf(files.control) !== inode || tunnels.idleMs > (tunnels.count === 0 ? unusedMs : idleMs)) void end('no client needs it');
   });
-  // When the Kubernetes cluster does not answer, the next check retries.
+  // The next check retries when the Kubernetes cluster does not answer.
   const stopPodChecks = systemClock.every(goneMs, () => void tunnels.removeGone().catch(() => undefined));
   async function end(why: string): Promise<void> {
     if (isEnding) return;
@@ -83,7 +81,7 @@ async function main(): Promise<void> {
     stopPodChecks();
     log.info(`ends: ${why}`);
     await tunnels.close();
-    // Only after the sockets are closed: the next forwarder may start now, and it listens on files of the same names.
+    // After the sockets are closed: the next forwarder may start now, with files of the same names.
     if (inodeOf(files.control) === inode) rmSync(files.control, { force: true });
     server.close();
     process.exit(0);

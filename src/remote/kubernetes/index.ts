@@ -18,16 +18,15 @@ import { workFolder } from '../../domain/kubernetes/pod-config.ts';
 import { programFile } from '../../shared/program-files.ts';
 import type { SessionMachine } from '../session/session-machine.ts';
 
-/** The replica's folder in its pod. */
 const podBaseDir = `${workFolder}/replica`;
 
-/** Command of the container. Process 1 of the pod is passed as text, so that any image with a shell works. */
+/** The container's command. It passes process 1 of the pod as text, so that any image with a shell works. */
 export function podCommand(): readonly string[] {
   const script = readFileSync(programFile('src/node/pod-init.sh'), 'utf8').replaceAll(/^\s*#.*\n/gm, '');
   return ['/bin/sh', '-c', literally(script), 'svc', podBaseDir];
 }
 
-/** Kubernetes expands `$(NAME)` in a container's command, and turns two dollar signs into one. This escapes both. */
+/** Escapes for Kubernetes, which expands `$(NAME)` in a container's command and turns `$$` into `$`. */
 function literally(text: string): string {
   return text.replaceAll('$', '$$$$');
 }
@@ -35,27 +34,23 @@ function literally(text: string): string {
 /** A program may have a hundred thousand connections, of 150 bytes each. */
 const maxTableBytes = 33_554_432;
 
-/** What a remote in a pod needs. */
 interface KubernetesRemoteSettings {
-  /** API of the Kubernetes cluster; called on demand. */
   readonly api: () => Promise<KubeApi>;
-  /** The context in the kubeconfig. */
   readonly context: string;
   readonly pod: PodRef;
-  /** Default: podBaseDir. */
   readonly baseDir?: string;
   readonly environment: Readonly<Record<string, string>>;
-  /** The configured route of requests to the pod. */
   readonly reach: KubernetesReach;
   readonly paths: HomePaths;
   readonly clock: Clock;
 }
 
 /**
- * Works on a pod through the API server of its Kubernetes cluster; docs/internals/kubernetes.md explains how. All
- * remotes of a pod in one process share a few sessions. Besides the errors of `Remote` and `KubeApi`: SVC_HOST_UNFIT
- * when the image lacks a needed tool, SVC_NO_SPACE when the pod's disk is full, SVC_PLACE_FAILED when work on its files
- * failed.
+ * Works on a pod through its API server (docs/internals/kubernetes.md). All remotes of a pod in one process share a few
+ * sessions. Besides the errors of `Remote` and `KubeApi`:
+ * - SVC_HOST_UNFIT: the image lacks a needed tool.
+ * - SVC_NO_SPACE: the pod's disk is full.
+ * - SVC_PLACE_FAILED: work on its files failed.
  */
 export class KubernetesRemote extends SessionRemote {
   readonly #settings: KubernetesRemoteSettings;
@@ -92,16 +87,13 @@ export class KubernetesRemote extends SessionRemote {
     return this.#tunnels().open(remotePath, signal);
   }
 
-  /**
-   * Releases the local sessions and tunnels of the pod. For a pod that is being terminated; Kubernetes removes its
-   * Services with it.
-   */
+  /** Releases the sessions and tunnels of a pod that is being terminated. Kubernetes removes its Services with it. */
   async close(): Promise<void> {
     closeMachine(this.#settings);
     await this.#tunnels().close();
   }
 
-  /** The machine to work on. Each call also keeps the tunnels to its ports open. */
+  /** Each call also keeps the tunnels open. */
   protected async work(): Promise<PodMachine> {
     this.#tunnels().keep();
     return podMachine(this.#settings);
@@ -115,7 +107,7 @@ export class KubernetesRemote extends SessionRemote {
 
 const machines = new Map<string, PodMachine>();
 
-/** The machine of a pod: one for all remotes of this process, so that they share its sessions and their limits. */
+/** One machine per pod for all remotes of this process: they share its sessions and their limits. */
 function podMachine({ api, context, pod, paths, clock }: KubernetesRemoteSettings): PodMachine {
   const spoolDir = join(paths.home, 'kubernetes', 'spool');
   return getOrAdd(machines, machineKey(context, pod), () => new PodMachine({ api, context, pod, spoolDir, clock }));
@@ -131,7 +123,7 @@ function machineKey(context: string, { namespace, name, container = '' }: PodRef
   return JSON.stringify([context, namespace, name, container]);
 }
 
-/** The container's own control group, as cgroup version 2 and version 1 present it. */
+/** Reads the container's control group, of cgroup version 2 or 1. */
 const script = `cd /sys/fs/cgroup 2> /dev/null || exit 0
 cat memory.events memory/memory.oom_control 2> /dev/null
 for file in memory.max memory/memory.limit_in_bytes; do
@@ -141,13 +133,12 @@ done`;
 /** Larger values mean no limit: version 1 reports the largest number. */
 const noLimitBytes = 2 ** 60;
 
-/** How often the pod's memory limit killed one of its processes (OOM). */
 async function podMemoryKills(machine: SessionMachine, signal: AbortSignal | undefined): Promise<MemoryKills | undefined> {
   const { stdout } = await runCaptured(machine, { argv: ['sh', '-c', script], isRepeatable: true, signal });
   return parseMemoryKills(stdout);
 }
 
-/** Pure. Undefined where the system does not count. */
+/** Undefined where the system does not count. Pure. */
 export function parseMemoryKills(text: string): MemoryKills | undefined {
   const numberOf = (name: string): number | undefined => {
     const found = new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1];

@@ -7,10 +7,10 @@ import type { SessionEnd, SessionRequest } from '../session/session-machine.ts';
 import { lastOutputMs, SessionOutputs } from '../session/session-outputs.ts';
 import { sessionScript } from '../session/session-script.ts';
 
-/** Shells of this process in one pod. Several, so that reading a large file does not delay small ones. */
+/** Per process and pod. Several, so that reading a large file does not delay small ones. */
 const shellsAtOnce = 3;
 
-/** A shell that was idle for that long is ended, ms. Processes that poll a pod use it more often. */
+/** A shell ends after this idle time, ms. Processes that poll a pod use it more often. */
 const idleMs = 90_000;
 
 /** The shells kept in one pod. */
@@ -27,7 +27,7 @@ export class KeptShells {
     this.#clock = clock;
   }
 
-  /** Runs a request. When the kept shell has ended, runs it once more in a new one. */
+  /** Repeats the request in a new shell when the kept one has ended. */
   async run(request: TextRequest): Promise<SessionEnd> {
     const { signal } = request;
     return this.#slots.run(async () => {
@@ -41,7 +41,7 @@ export class KeptShells {
     }, signal);
   }
 
-  /** Ends idle shells now, and each busy one after its script. */
+  /** Ends idle shells now, and busy ones after their scripts. */
   close(): void {
     this.#isClosed = true;
     for (const { shell, cancelEnd } of this.#idle.splice(0)) {
@@ -68,7 +68,7 @@ export class KeptShells {
     try {
       return await unlessAborted(ended, request.signal);
     } catch (error) {
-      // The script is short and harmless: it may run to its end.
+      // The short and harmless script may run to its end.
       isAbandoned = true;
       throw error;
     } finally {
@@ -93,15 +93,15 @@ export class KeptShells {
 /** From sending a script to its end. Scripts read and write small files. */
 const scriptTimeoutMs = 25_000;
 
-/** Longest input that is sent within a script. Shells read scripts byte by byte. */
+/** Longest input within a script: shells read scripts byte by byte. */
 const longestText = 32_768;
 
-/** A request that a shared shell may run: it leaves nothing behind, and its input is short text. */
+/** A request for a shared shell: it leaves nothing behind, and its input is short text. */
 export interface TextRequest extends Omit<SessionRequest, 'input'> {
   readonly text: string;
 }
 
-/** The request in the form for a kept shell; undefined when such a shell cannot run it. */
+/** Undefined when a kept shell cannot run the request. */
 export function textRequest(request: SessionRequest): TextRequest | undefined {
   const { input } = request;
   if (!Buffer.isBuffer(input) || input.length > longestText || input.includes(0)) return undefined;
@@ -109,13 +109,12 @@ export function textRequest(request: SessionRequest): TextRequest | undefined {
   return Buffer.from(text, 'utf8').equals(input) ? { ...request, text } : undefined;
 }
 
-/** The script in progress. */
 interface Running {
   readonly outputs: SessionOutputs;
   readonly settle: (end: SessionEnd) => void;
 }
 
-/** One shell in a pod that runs one script after another: reading a file then costs no request to the API server. */
+/** A shell in a pod for one script after another: reading a file then costs no request to the API server. */
 export class KeptShell {
   readonly #command: PodProcess;
   readonly #clock: Clock;
@@ -124,7 +123,7 @@ export class KeptShell {
   #cancelTimeout: CancelTimer = () => undefined;
   #cancelLast: CancelTimer | undefined;
 
-  /** The command is `repeatingBootCommand`. */
+  /** `command` is `repeatingBootCommand`. */
   constructor(command: PodProcess, clock: Clock) {
     this.#command = command;
     this.#clock = clock;
@@ -135,12 +134,10 @@ export class KeptShell {
     void command.ended.then(({ message }) => this.#over('lost', message));
   }
 
-  /** Whether the shell can run no more scripts. */
   get isOver(): boolean {
     return this.#isOver;
   }
 
-  /** Runs one script. The caller must check that the shell is neither busy nor over. */
   run(request: TextRequest): Promise<SessionEnd> {
     const token = `svc-${randomHex(24)}`;
     const script = sessionScript({ ...request, input: { kind: 'text', text: request.text } }, token);
@@ -156,7 +153,6 @@ export class KeptShell {
     return promise;
   }
 
-  /** Ends the shell; a running script is lost. */
   close(): void {
     this.#over('lost');
   }
@@ -167,7 +163,7 @@ export class KeptShell {
     outputs[output].push(chunk);
     const { ends } = outputs;
     if (ends === 2) this.#settle('ended');
-    // One output's end is missing. Its late bytes would appear in the next script's output, so the shell ends.
+    // The missing output may come late and would appear in the next script's output, so the shell ends.
     else if (ends === 1) this.#cancelLast ??= this.#clock.after(lastOutputMs, () => this.#over('lost'));
   }
 
@@ -184,7 +180,7 @@ export class KeptShell {
     this.#cancelLast = undefined;
     const running = this.#running;
     this.#running = undefined;
-    // An idle shell must not keep a CLI command from ending.
+    // An idle shell must not keep a CLI command alive.
     this.#command.holdProcess(false);
     running?.settle(running.outputs.end(how, said));
   }

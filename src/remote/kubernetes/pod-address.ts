@@ -10,29 +10,28 @@ import { hasOwnRoute } from './routes.ts';
 import { hasConnection, listensOn } from './tcp-table.ts';
 import { DialError, dialReplica } from '../../shared/system/dial.ts';
 
-/** How long the nodes may take to apply a new Service, and the interval of attempts meanwhile, ms. */
+/** Limit for nodes to apply a new Service, and the interval of attempts, ms. */
 const nodePortMs = 5_000;
 const nodePortPauseMs = 250;
 
-/** How long a load balancer may take to get an address, ms. */
+/** Limit for a load balancer to get an address, ms. */
 const loadBalancerMs = 600_000;
 
-/** Dependencies of the search for a route to a port of a pod. */
 interface PodAddressDeps {
   readonly api: KubeApi;
   readonly pod: PodRef;
   readonly reach: KubernetesReach;
-  /** Content of /proc/net/tcp and tcp6 in the pod. */
+  /** Content of the pod's /proc/net/tcp and tcp6. */
   readonly connectionsInPod: () => Promise<string>;
-  /** Content of /proc/net/route and ipv6_route on this machine. */
+  /** Content of this machine's /proc/net/route and ipv6_route. */
   readonly routes: () => { readonly v4: string; readonly v6: string };
-  /** Opens the port-forward through the API server, which always works. Returns the path of a local socket. */
+  /** Opens a port-forward through the API server, which always works. Returns a local socket's path. */
   readonly forward: () => Promise<string>;
   readonly clock: Clock;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** How to connect to a port of a pod from this machine: by the configured route, or by the first one found to work. */
+/** How to connect to a pod's port from this machine: by the configured route, or the first one that works. */
 export async function podAddress(port: number, deps: PodAddressDeps): Promise<ReplicaAddress> {
   const { api, reach, clock, signal } = deps;
   if (reach === 'port-forward') return forwarded(port, deps);
@@ -49,10 +48,7 @@ export async function podAddress(port: number, deps: PodAddressDeps): Promise<Re
   return { kind: 'tcp', host, port, by: 'load balancer' };
 }
 
-/**
- * The first direct route that is proven to lead to the pod. Undefined when there is none, and while the program does
- * not listen.
- */
+/** The first direct route that is proven to lead to the pod. Undefined also while the program does not listen. */
 async function foundAddress(port: number, deps: PodAddressDeps): Promise<ReplicaAddress | undefined> {
   const { api, connectionsInPod, clock } = deps;
   const pod = await readPod(deps);
@@ -77,12 +73,12 @@ async function foundNodePort(pod: PodObject, host: string, port: number, deps: P
     isNew = (await api.get(path, { signal })) === undefined;
     nodePort = await applyNodePort(api, pod, port, signal);
   } catch (error) {
-    // The Service may be forbidden, or no node port may be left: the port-forward remains.
+    // The Service may be forbidden, or no node port left.
     if (error instanceof SvcError && error.code !== 'SVC_NOT_LEADER') return undefined;
     throw error;
   }
   if (nodePort === undefined) return undefined;
-  // Nodes already know an existing Service. Waiting for it again would leave no time for the port-forward.
+  // Nodes know an existing Service already. Waiting again would leave no time for the port-forward.
   const deadline = clock.monotonic() + (isNew ? nodePortMs : 0);
   for (;;) {
     signal?.throwIfAborted();
@@ -116,27 +112,24 @@ function unreachableError({ pod }: PodAddressDeps, why: string): SvcError {
   return new SvcError('SVC_PLACE_FAILED', `The pod ${pod.namespace}/${pod.name} cannot be reached: ${why}.`);
 }
 
-/** Hosts in the Kubernetes cluster's own network answer within this, ms. */
+/** For hosts in the Kubernetes cluster's own network, ms. */
 const dialTimeoutMs = 1_500;
 
-/** Reads of the pod's connection table: an accepted connection may appear in it a moment later. */
+/** An accepted connection may appear in the pod's connection table a moment later. */
 const maxTableReads = 3;
 const pauseMs = 100;
 
-/** How long the program may take to end the connection as well, ms. */
 const closeTimeoutMs = 1_000;
 
-/** Access to the pod's connections. */
 interface ProofDeps {
-  /** Content of /proc/net/tcp and tcp6 in the pod. */
+  /** Content of the pod's /proc/net/tcp and tcp6. */
   readonly connectionsInPod: () => Promise<string>;
   readonly clock: Clock;
 }
 
 /**
- * Whether an address leads to the pod's own port. Opens a connection, sends nothing, and requires it in the pod's own
- * connection table. Another host with the same address in an overlapping network fails this proof. So does a pod behind
- * NAT that hides the client's address.
+ * Whether an address leads to the pod's port: a connection without data must appear in the pod's connection table. This
+ * rules out another host with the same address in an overlapping network, and NAT that hides the client's address.
  */
 async function leadsToPod(
   { host, port, podPort }: { readonly host: string; readonly port: number; readonly podPort: number },
@@ -163,7 +156,7 @@ async function leadsToPod(
   }
 }
 
-/** Closes the connection gracefully: a program that has sent something should not see a reset. */
+/** A graceful end: a program that has sent something should not see a reset. */
 function part(socket: Socket, clock: Clock): void {
   const cancel = clock.after(closeTimeoutMs, () => socket.destroy());
   socket.once('close', cancel);

@@ -13,33 +13,27 @@ import { bootCommand, repeatingBootCommand } from '../session/session-script.ts'
 import { KeptShell, KeptShells, textRequest } from './kept-shells.ts';
 import { randomHex } from '../../shared/hex.ts';
 
-/** Concurrent commands of this process in one pod, and concurrent copies to it. Streams do not count. */
+/** This process's concurrent commands in one pod, and copies to it. Streams do not count. */
 const commandsAtOnce = 5;
 const copiesAtOnce = 2;
 
-/**
- * Concurrent session openings of this process, over all pods of a Kubernetes cluster: it may adopt hundreds of replicas
- * at one moment.
- */
+/** Per process and Kubernetes cluster: a process may adopt hundreds of replicas at one moment. */
 const openingsAtOnce = 16;
 
-/** Attempts to open a session when the API server is busy or does not answer; with the delays between them. */
+/** For opening a session while the API server is busy or does not answer. */
 const openAttempts = 3;
 const openBackoff: Backoff = { firstMs: 400, longestMs: 1_000 };
 
 /**
- * Messages of container runtimes for a missing shell. At best they have an exit code for it that other failures share.
- * The runtime's own files are missing for a moment while a container starts or ends, so only a message that names
- * /bin/sh counts.
+ * Messages of container runtimes for a missing shell; other failures have the same exit codes. While a container starts
+ * or ends, the runtime's own files are missing, so only a message that names /bin/sh counts.
  */
 const noShell = /\/bin\/sh\b.*(?:not found|no such file or directory)/i;
 
-/** What a machine in a pod needs. */
 interface PodMachineSettings {
   readonly api: () => Promise<KubeApi>;
   readonly context: string;
   readonly pod: PodRef;
-  /** Local folder for inputs whose length is not known before they are stored. */
   readonly spoolDir: string;
   readonly clock: Clock;
 }
@@ -75,7 +69,6 @@ export class PodMachine implements SessionMachine {
     });
   }
 
-  /** Ends the kept shells. */
   close(): void {
     this.#shells.close();
   }
@@ -98,7 +91,7 @@ export class PodMachine implements SessionMachine {
     return runSession(openCarrier, request, this.#settings.clock);
   }
 
-  /** Passes an end through when the command's own result is known; else throws. */
+  /** Throws unless the command's own result is known. */
   #checked(end: SessionEnd): SessionEnd {
     const { how, isStarted, said } = end;
     if (how === 'ended' || (how === 'timed-out' && isStarted)) return end;
@@ -110,7 +103,7 @@ export class PodMachine implements SessionMachine {
     throw this.lost(`${isStarted ? 'broke while a command ran' : 'broke'}${said.trim() === '' ? '' : `: ${said.trim()}`}`);
   }
 
-  /** May be repeated: a second session only waits for its script. */
+  /** Retries are safe: a second session only waits for its script. */
   async #exec(command: readonly string[], signal: AbortSignal | undefined): Promise<PodProcess> {
     const { api, pod, clock } = this.#settings;
     let failure: unknown;
@@ -128,10 +121,7 @@ export class PodMachine implements SessionMachine {
   }
 }
 
-/**
- * Whether a retry may succeed: not when the API server itself reports that the pod does not exist or the request is
- * wrong.
- */
+/** Not when the API server itself reports that the pod does not exist or the request is wrong. */
 function mayPass(error: unknown): boolean {
   const code = kubeStatusOf(error)?.code ?? 500;
   return error instanceof SvcError && error.kind === 'transient' && (code >= 500 || code === 429);
@@ -155,16 +145,14 @@ function openingsOf(context: string): Semaphore {
   return known;
 }
 
-/** An input of known length. */
 interface KnownInput {
   readonly input: Buffer | SizedInput | 'detached';
-  /** Releases the input's file. */
   readonly close: () => Promise<void>;
 }
 
 /**
- * Stores a stream of unknown length in a file. Before Kubernetes 1.30 a client cannot close a command's input, so the
- * command must get the length in advance. It also means that a stream that fails halfway has not started the command.
+ * Stores a stream of unknown length in a file: before Kubernetes 1.30 a client cannot close a command's input, so the
+ * command must get the length in advance. A stream that fails halfway thus has not started the command.
  */
 async function spooled(input: SessionRequest['input'], dir: string): Promise<KnownInput> {
   if (!(input instanceof Readable)) return { input, close: () => Promise.resolve() };
@@ -172,7 +160,7 @@ async function spooled(input: SessionRequest['input'], dir: string): Promise<Kno
   const path = join(dir, randomHex(12));
   const file = await open(path, 'wx+', 0o600);
   try {
-    // Unlinked immediately: no other process needs its name, and no file remains when this process is killed.
+    // No other process needs its name, and no file remains when this process is killed.
     await rm(path);
     let bytes = 0;
     for await (const chunk of input as AsyncIterable<Buffer>) {

@@ -7,19 +7,14 @@ export interface PodObject extends KubeObject {
   readonly status?: { readonly podIP?: string; readonly hostIP?: string };
 }
 
-/** The fields of a Service that this module reads. */
 interface ServiceObject extends KubeObject {
   readonly spec?: { readonly ports?: readonly { readonly nodePort?: number }[] };
   readonly status?: { readonly loadBalancer?: { readonly ingress?: readonly { readonly ip?: string; readonly hostname?: string }[] } };
 }
 
-/** Poll interval for a load balancer's address, ms. */
 const pollMs = 2_000;
 
-/**
- * Path of the Service that exposes a port of a pod. It contains the pod's name, so that each can be found from the
- * other.
- */
+/** The Service that exposes a port of a pod. It has the pod's name in its own, so that each leads to the other. */
 export function servicePath({ namespace, name }: PodRef, port: number): string {
   return pathOfOne('Service', namespace, serviceName(name, port));
 }
@@ -30,8 +25,8 @@ function serviceName(podName: string, port: number): string {
 }
 
 /**
- * A Service for one port of one pod. The pod owns it, so Kubernetes removes it with the pod. It selects the pod by the
- * labels that svc set: no other pod has all of them. Undefined when the pod has none of these labels.
+ * A Service for a pod's port. The pod owns it, so Kubernetes removes it with the pod. It selects the pod by svc's
+ * labels: no other pod has all of them. Undefined when the pod has none.
  */
 function serviceDraft(pod: PodObject, port: number, type: 'NodePort' | 'LoadBalancer'): KubeDraft | undefined {
   const { name, namespace, uid, labels = {} } = pod.metadata;
@@ -48,19 +43,18 @@ function serviceDraft(pod: PodObject, port: number, type: 'NodePort' | 'LoadBala
     },
     spec: {
       type,
-      // Only the pod's own node answers, and the pod sees the client's real address.
+      // Only the pod's node answers, and the pod sees the client's real address.
       externalTrafficPolicy: 'Local',
-      // Kubernetes marks all pods of an unresponsive node as not ready. Without this it would cut off a replica that
-      // still answers.
+      // Kubernetes marks an unresponsive node's pods as not ready. A replica that still answers must stay reachable.
       publishNotReadyAddresses: true,
       selector: own,
-      // Server-side apply needs the protocol: it is part of the key of a port.
+      // Server-side apply needs the protocol: it is part of a port's key.
       ports: [{ name: 'replica', port, targetPort: port, protocol: 'TCP' }],
     },
   };
 }
 
-/** Creates the Service, or finds it as desired; returns its node port. */
+/** Creates the Service or finds it as desired; returns its node port. */
 export async function applyNodePort(api: KubeApi, pod: PodObject, port: number, signal?: AbortSignal): Promise<number | undefined> {
   const draft = serviceDraft(pod, port, 'NodePort');
   if (draft === undefined) return undefined;
@@ -69,7 +63,7 @@ export async function applyNodePort(api: KubeApi, pod: PodObject, port: number, 
   return service.spec?.ports?.[0]?.nodePort;
 }
 
-/** Creates the Service with a load balancer and waits for an address; undefined when it gets none in time. */
+/** Creates the Service and waits for an address; undefined when it gets none in time. */
 export async function applyLoadBalancer(
   api: KubeApi,
   pod: PodObject,
@@ -92,7 +86,6 @@ export async function applyLoadBalancer(
   return undefined;
 }
 
-/** The port, and the time to wait for an address. */
 interface LoadBalancerOptions {
   readonly port: number;
   readonly clock: Clock;

@@ -1,6 +1,6 @@
 import { isIPv4, isIPv6 } from 'node:net';
 
-/** A route of this machine: its destination as bytes, of which the first `bits` bits count. */
+/** Of `network`, the first `bits` bits count. */
 interface Route {
   readonly network: readonly number[];
   readonly bits: number;
@@ -8,10 +8,7 @@ interface Route {
   readonly isRefused: boolean;
 }
 
-/**
- * Shorter prefixes count as default routes: VPNs split the address space in two (0.0.0.0/1, 128.0.0.0/1) and cover
- * everything.
- */
+/** Shorter prefixes count as default routes: VPNs split the whole address space in two (0.0.0.0/1, 128.0.0.0/1). */
 const shortestBits = { v4: 7, v6: 4 };
 
 /** Linux `RTF_REJECT`: this machine refuses the packets. `RTF_UP`: the route is active. */
@@ -19,9 +16,9 @@ const refusedFlag = 0x02_00;
 const upFlag = 0x00_01;
 
 /**
- * Whether a non-default route of this machine leads to an address, by the texts of /proc/net/route and
- * /proc/net/ipv6_route. Addresses of pods and nodes are private. Through the default route alone, a host of another
- * network may have the same address, and svc must send it nothing. Pure.
+ * Whether a non-default route leads to an address, by /proc/net/route and /proc/net/ipv6_route. Pods and nodes have
+ * private addresses: behind the default route, another network's host may have the same one, and svc must send it
+ * nothing. Pure.
  */
 export function hasOwnRoute(address: string, tables: { readonly v4: string; readonly v6: string }): boolean {
   const isV4 = isIPv4(address);
@@ -45,10 +42,7 @@ function parseV4(table: string): readonly Route[] {
     });
 }
 
-/**
- * Destination in hex, length of its prefix in hex, source and its length, next hop, metric, counters, flags and
- * interface.
- */
+/** Destination and its prefix length in hex, source and its length, next hop, metric, counters, flags, interface. */
 function parseV6(table: string): readonly Route[] {
   return table.split('\n').flatMap((line) => {
     const [destination = '', bits = '', , , , metric = '0', , , flags = '0'] = line.trim().split(/\s+/);
@@ -79,10 +73,10 @@ function matches(address: readonly number[], { network, bits }: Route): boolean 
   });
 }
 
-/** All sixteen bytes of an IPv6 address. Pure. */
+/** All sixteen bytes. Pure. */
 export function ipv6Bytes(address: string): readonly number[] {
   const [plain = ''] = address.split('%');
-  // The last two groups may be written as an IPv4 address.
+  // The last two groups may be an IPv4 address.
   const text = plain.replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_all, ...parts: readonly string[]) => {
     const [a = 0, b = 0, c = 0, d = 0] = parts.slice(0, 4).map(Number);
     return `${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`;

@@ -1,7 +1,7 @@
 import { isIPv4 } from 'node:net';
 import { ipv6Bytes } from './routes.ts';
 
-/** One line of /proc/net/tcp or tcp6: addresses as bytes, an IPv4 address as the last four after `::ffff:`. */
+/** A line of /proc/net/tcp or tcp6. Addresses are bytes; an IPv4 address is the last four after `::ffff:`. */
 interface TcpLine {
   readonly local: Endpoint;
   readonly remote: Endpoint;
@@ -13,24 +13,18 @@ interface Endpoint {
   readonly port: number;
 }
 
-/**
- * Established, or half closed: one side has ended and awaits the other's end. A program may at once close a connection
- * on which nothing is sent.
- */
+/** Established or half closed: a program may at once close a connection on which nothing is sent. */
 const connected = ['01', '04', '05', '08'];
 const listening = '0A';
 
 const mappedPrefix = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 
-/**
- * Whether a program accepts connections on the port from other machines: not on the loopback address alone. `table`:
- * /proc/net/tcp and tcp6. Pure.
- */
+/** Whether a program accepts connections from other machines. `table`: /proc/net/tcp and tcp6. Pure. */
 export function listensOn(table: string, port: number): boolean {
   return parseTcp(table).some(({ local, state }) => state === listening && local.port === port && !isLoopback(local.address));
 }
 
-/** Whether the table has an open connection from `from` to the port `port`. Pure. */
+/** Whether the table has an open connection from `from` to a port. Pure. */
 export function hasConnection(table: string, port: number, from: { readonly address: string; readonly port: number }): boolean {
   const address = endpointBytes(from.address);
   return parseTcp(table).some(
@@ -55,7 +49,7 @@ function parseTcp(table: string): readonly TcpLine[] {
   });
 }
 
-/** Bytes of a word. All Kubernetes architectures except s390x are little-endian. */
+/** All Kubernetes architectures except s390x are little-endian. */
 function wordBytes(hex: string): readonly number[] {
   const bytes = (hex.match(/.{8}/g) ?? []).flatMap((word) =>
     (word.match(/../g) ?? []).map((pair) => Number.parseInt(pair, 16)).toReversed(),

@@ -1,13 +1,11 @@
 import type { ExecResult } from '../remote.ts';
 import type { SessionMachine, SessionRequest } from './session-machine.ts';
 
-/** Bytes kept of each output of a command: 1 MiB. */
 const maxOutputBytes = 1_048_576;
 
-/** Exit code of timeout(1) for a command that took too long. */
+/** The exit code of timeout(1). */
 const timedOutExitCode = 124;
 
-/** A command whose outputs are returned as a whole. */
 interface CapturedRequest {
   readonly argv: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
@@ -21,7 +19,7 @@ interface CapturedRequest {
   readonly lane?: 'command' | 'copy';
 }
 
-/** The result of a command, with its first output as raw bytes. */
+/** `bytes`: standard output. */
 interface CapturedResult extends ExecResult {
   readonly bytes: Buffer;
 }

@@ -15,7 +15,7 @@ mkdir -p -- "$1"`;
 const prepareFile = `mkdir -p -- "$2"
 [ -L "$1" ] || [ ! -d "$1" ] || rm -rf -- "$1"`;
 
-/** For a folder shared with others: it may be a link to a folder, and files of others are kept. */
+/** A shared folder may be a link to a folder, and others' files stay. */
 const joinFolder = `[ -d "$1" ] || mkdir -p -- "$1"`;
 
 const joinFile = `[ ! -d "$1" ] || { echo "$1 is a folder there" >&2; exit 1; }
@@ -26,10 +26,7 @@ function preparation(isFolder: boolean, isShared: boolean): string {
   return isFolder ? prepareFolder : prepareFile;
 }
 
-/**
- * Makes `remoteDir` equal to `localDir`, a folder or a file, after making room. Uses `byOther` where that works (it
- * returns whether it did), else tar.
- */
+/** Makes room, then copies a folder or file: by `byOther` if that works (it returns whether it did), else by tar. */
 export async function copyToMachine(
   machine: SessionMachine,
   localDir: string,

@@ -2,33 +2,24 @@ import type { Clock } from '../../shared/clock.ts';
 import { SvcError } from '../../shared/errors.ts';
 import type { SessionMachine } from './session-machine.ts';
 
-/**
- * Waits until the file reaches the offset: `tail` started beyond the end of a file would take later growth for a new
- * file.
- */
+/** Waits until the file reaches the offset: from beyond its end, `tail` would take later growth for a new file. */
 const script = `while [ ! -e "$1" ] || [ "$(wc -c < "$1")" -lt "$2" ]; do sleep 0.1 2> /dev/null || sleep 1; done
 exec tail -c "+$(($2 + 1))" -f -- "$1" 2> /dev/null`;
 
-/** Between attempts to reach a machine that does not answer, ms. */
 const pauseMs = 1_000;
 
-/** Poll interval for whether a slow reader has read enough, ms. */
 const readerPauseMs = 20;
 
-/** Bytes buffered for the reader; with more, fetching stops. */
+/** Fetching stops with more bytes for the reader. */
 const maxWaitingBytes = 4_194_304;
 
-/** Where the reader continues after the next fetch. */
 interface Fetched {
   readonly chunks: Buffer[];
   bytes: number;
   failure?: unknown;
 }
 
-/**
- * The bytes of a growing file of the machine from `offset` on, until the signal aborts. After a broken connection it
- * reconnects and continues at the next byte.
- */
+/** Bytes of a machine's growing file from `offset` on, until the signal aborts. Continues after a broken connection. */
 export async function* followRemoteFile(
   machine: () => Promise<SessionMachine>,
   path: string,
@@ -67,7 +58,6 @@ export async function* followRemoteFile(
   }
 }
 
-/** Dependencies of a fetch. */
 interface Fetch {
   readonly machine: () => Promise<SessionMachine>;
   readonly path: string;
@@ -102,7 +92,7 @@ async function fetchAll({ machine, path, offset, clock, fetched, wake }: Fetch, 
     try {
       await (await machine()).session(request, { lane: 'stream', isRepeatable: false });
     } catch (error) {
-      // Transient errors are retried. A wrong key or host key is not transient.
+      // A wrong key or host key is not transient.
       if (!signal.aborted && error instanceof SvcError && error.kind !== 'transient') throw error;
     }
     if (!enough.signal.aborted) await clock.sleep(pauseMs, signal);

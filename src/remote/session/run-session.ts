@@ -11,22 +11,15 @@ export interface SessionCarrier {
   readonly stdin: Writable;
   readonly stdout: NodeJS.ReadableStream;
   readonly stderr: NodeJS.ReadableStream;
-  /**
-   * Settles after the last output; rejects when the carrier could not be started. Resolves to its message about the
-   * end.
-   */
+  /** Settles after the last output, with a message about the end. Rejects when the carrier could not be started. */
   readonly closed: Promise<string>;
-  /** Kills the carrier; `closed` settles soon. */
   kill(): void;
 }
 
-/** From the request to the command's start. Longer than ssh needs to notice that a machine is gone. */
+/** From the request to the command's start, ms. Longer than ssh needs to notice that a machine is gone. */
 const startTimeoutMs = 25_000;
 
-/**
- * Runs a command in its own session. Rejects only when cancelled, when the carrier could not be started, or when the
- * input could not be read.
- */
+/** Rejects only when cancelled, when the carrier could not be started, or when the input could not be read. */
 export async function runSession(
   open: () => SessionCarrier | Promise<SessionCarrier>,
   request: SessionRequest,
@@ -39,13 +32,12 @@ export async function runSession(
   return new Conversation(await open(), { ...request, script, token }, clock).run();
 }
 
-/** A request with the script for it. */
 interface ScriptedRequest extends SessionRequest {
   readonly script: string;
   readonly token: string;
 }
 
-/** One session: what is sent and received, from the script to the end of the carrier. */
+/** One session, from the script to the carrier's end. */
 class Conversation {
   readonly #carrier: SessionCarrier;
   readonly #request: ScriptedRequest;
@@ -102,18 +94,17 @@ class Conversation {
     }
     const { ends } = this.#outputs;
     if (ends === 2) this.#cut('ended');
-    // Waits for output that is still in transit on the other stream.
+    // Output may still be in transit on the other stream.
     else if (ends === 1) this.#cancelLast ??= this.#clock.after(lastOutputMs, () => this.#cut('ended'));
   }
 
-  /** Sends the script and the command's input; returns the stream that is still being sent. */
   #feed(): Readable | undefined {
     const { input, script } = this.#request;
     const { stdin } = this.#carrier;
     // A command may end without reading its input.
     stdin.on('error', () => undefined);
     stdin.write(script);
-    // Left open: the end of the input tells the machine that the caller no longer waits.
+    // Not ended: the end of the input tells the machine that the caller no longer waits.
     if (Buffer.isBuffer(input)) stdin.write(input);
     const { source, bytes } = sourceOf(input);
     source?.once('error', (error) => {
@@ -125,7 +116,7 @@ class Conversation {
     return source;
   }
 
-  /** A source shorter than announced ends the session: the machine would wait for the rest forever. */
+  /** The machine would wait for the missing bytes forever. */
   #cutIfShort(source: Readable, bytes: number): void {
     let missing = bytes;
     source.on('data', (chunk: Buffer) => (missing -= chunk.length));

@@ -1,6 +1,6 @@
 import { unlessAborted } from '../../shared/deadline.ts';
 
-/** Admits that many at a time; the others wait in order. */
+/** Admits so many at a time; the others wait in order. */
 export class Semaphore {
   #free: number;
   readonly #waiting: (() => void)[] = [];
@@ -9,7 +9,7 @@ export class Semaphore {
     this.#free = slots;
   }
 
-  /** Runs `use` when a slot is free. A caller that aborts while waiting takes no slot. */
+  /** A caller that aborts while waiting takes no slot. */
   async run<Result>(use: () => Promise<Result>, signal?: AbortSignal): Promise<Result> {
     await this.#enter(signal);
     try {

@@ -1,7 +1,7 @@
 import type { SessionEnd, SessionRequest } from './session-machine.ts';
 import { endMark, startMark } from './session-script.ts';
 
-/** Time from the end mark on one output to that on the other, ms. A leftover process may be holding the other one. */
+/** Time between the end marks of both outputs, ms. A leftover process may be holding the other output. */
 export const lastOutputMs = 2_000;
 
 /** Both outputs of a session, and the command's result in them. */
@@ -14,12 +14,12 @@ export class SessionOutputs {
     this.stderr = new MarkedOutput(token, onStderr);
   }
 
-  /** Number of outputs with the command's end mark. */
+  /** Outputs with the command's end mark. */
   get ends(): number {
     return [this.stdout, this.stderr].filter(({ exitCode }) => exitCode !== undefined).length;
   }
 
-  /** How the session ended: with the command's result if a mark reported one, else as the carrier reports. */
+  /** The command's result if a mark reported it, else what the carrier reports. */
   end(how: SessionEnd['how'], said: string): SessionEnd {
     const exitCode = this.stdout.exitCode ?? this.stderr.exitCode;
     const isStarted = this.stdout.isStarted || this.stderr.isStarted;
@@ -29,16 +29,12 @@ export class SessionOutputs {
 
 const nothing = Buffer.alloc(0);
 
-/** Bytes kept of a shell's output before the command's start: a login script may print without end. */
+/** Kept of a shell's output before the command: a login script may print without end. */
 const maxForeignBytes = 65_536;
 
-/** Bytes searched for an exit code. */
 const maxCodeBytes = 32;
 
-/**
- * Extracts the command's part from one output of a session: after the start mark, before the end mark. The text before
- * it comes from ssh or the user's shell and is kept as `foreign`.
- */
+/** The command's part of an output, between the marks. `foreign` is the text before it, of ssh or the user's shell. */
 export class MarkedOutput {
   readonly #start: Buffer;
   readonly #end: Buffer;
@@ -53,29 +49,26 @@ export class MarkedOutput {
     this.#onBytes = onBytes;
   }
 
-  /** Whether the command was started. */
   get isStarted(): boolean {
     return this.#isStarted;
   }
 
-  /** Of the command; undefined until it has ended. */
+  /** Undefined until the command has ended. */
   get exitCode(): number | undefined {
     return this.#exitCode;
   }
 
-  /** The output before the command was started. */
   get foreign(): string {
     return this.#isStarted ? '' : this.#held.toString('utf8');
   }
 
-  /** Takes bytes as received. */
   push(chunk: Buffer): void {
     if (this.#exitCode !== undefined) return;
     this.#held = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
     if (!this.#isStarted) {
       const at = this.#held.indexOf(this.#start);
       if (at < 0) {
-        // Cuts only at twice the limit, so that little is copied.
+        // Cuts at twice the limit, so that little is copied.
         if (this.#held.length > 2 * maxForeignBytes) this.#held = Buffer.from(this.#held.subarray(-maxForeignBytes));
         return;
       }
@@ -83,10 +76,10 @@ export class MarkedOutput {
       this.#held = this.#held.subarray(at + this.#start.length);
     }
     const end = this.#held.indexOf(this.#end);
-    // Holds back a possible beginning of the end mark until more bytes decide.
+    // Holds back a possible beginning of the end mark.
     this.#emit(end < 0 ? this.#held.length - prefixLength(this.#held, this.#end) : end);
     if (end < 0) return;
-    // An exit code is short. A shell other than the expected one may print anything after the mark, without end.
+    // An unexpected shell may print anything after the mark, without end.
     this.#held = Buffer.from(this.#held.subarray(0, this.#end.length + maxCodeBytes));
     const code = /^(\d+);\n/.exec(this.#held.subarray(this.#end.length).toString('latin1'))?.[1];
     if (code !== undefined) this.#exitCode = Number(code);
@@ -98,7 +91,6 @@ export class MarkedOutput {
   }
 }
 
-/** How many of the last bytes equal the first bytes of `mark`. */
 function prefixLength(bytes: Buffer, mark: Buffer): number {
   for (let length = Math.min(bytes.length, mark.length - 1); length > 0; length -= 1) {
     if (bytes.subarray(bytes.length - length).equals(mark.subarray(0, length))) return length;

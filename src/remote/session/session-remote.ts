@@ -9,10 +9,7 @@ import { SvcError } from '../../shared/errors.ts';
 import { randomHex } from '../../shared/hex.ts';
 import { plainWords, workError } from './work-error.ts';
 
-/**
- * A machine used through sessions. Commands, files and watches are the same for every carrier. Subclasses implement the
- * route to its ports.
- */
+/** A machine used through sessions, alike for every carrier. Subclasses implement the route to its ports. */
 export abstract class SessionRemote implements Remote {
   readonly baseDir: string;
   readonly enter: readonly string[];
@@ -29,7 +26,7 @@ export abstract class SessionRemote implements Remote {
   abstract address(port: number, options?: RemoteCallOptions): Promise<ReplicaAddress>;
   abstract forwardSocket(remotePath: string, options?: RemoteCallOptions): Promise<string>;
 
-  /** The machine to work on. Called for each operation, and again after a broken connection. */
+  /** Called for each operation, and again after a broken connection. */
   protected abstract work(): Promise<SessionMachine>;
 
   async exec(argv: readonly string[], options: ExecOptions = {}): Promise<ExecResult> {
@@ -70,29 +67,29 @@ export abstract class SessionRemote implements Remote {
   }
 }
 
-/** Small files are read whole; no file that svc reads is near this size. */
+/** Files are read whole; svc reads none near this size. */
 const maxFileBytes = 268_435_456;
 
-/** Exit code for a missing file. No tool used by the script returns it. */
+/** Exit code for a missing file. No tool of the script returns it. */
 const notThere = 44;
 
 /**
- * The file's existence decides, not the shell's message, which differs between shells. Opening a missing file
- * distinguishes it from a file in a folder without search permission. A file may be created at any moment. A file that
- * vanishes during the read (below /proc: its process ended) counts as missing.
+ * Tests for existence, because shells' messages differ. Opening a missing file distinguishes it from a file in a folder
+ * without search permission. A file may appear at any moment. A file that vanishes during the read (below /proc: its
+ * process ended) counts as missing.
  */
 const readScript = `[ -e "$1" ] || true < "$1" || exit ${notThere}
 cat < "$1" && exit 0
 [ -e "$1" ] || exit ${notThere}
 exit 1`;
 
-/** A truncated transfer must not replace the old file, so the length is checked first. */
+/** Checks the length first: a truncated transfer must not replace the old file. */
 const writeScript = `umask 077
 mkdir -p -- "\${1%/*}/" || exit 1
 trap 'rm -f -- "$2"' EXIT
 cat > "$2" && [ "$(wc -c < "$2")" -eq "$4" ] && chmod "$3" "$2" && mv -f -- "$2" "$1"`;
 
-/** The file's content; undefined when it does not exist. */
+/** Undefined when the file does not exist. */
 export async function readRemoteFile(machine: SessionMachine, path: string): Promise<string | undefined> {
   const argv = ['sh', '-c', readScript, 'sh', path];
   const result = await runCaptured(machine, { argv, env: plainWords, isRepeatable: true, maxBytes: maxFileBytes });
@@ -101,7 +98,6 @@ export async function readRemoteFile(machine: SessionMachine, path: string): Pro
   throw workError(machine, `The file ${path} could not be read`, result.stderr);
 }
 
-/** Whether the read failed because the file is missing, not because a folder lacks search permission. */
 function isAbsent({ exitCode, stderr }: ExecResult): boolean {
   return exitCode === notThere && !stderr.includes('ermission denied');
 }
@@ -116,10 +112,7 @@ export async function writeRemoteFile(machine: SessionMachine, path: string, con
   if (exitCode !== 0) throw workError(machine, `The file ${path} could not be written`, stderr);
 }
 
-/**
- * Prints a line whenever names, sizes or times of a folder's files differ from the previous poll. Includes fractions of
- * a second where `ls` shows them.
- */
+/** Prints a line whenever names, sizes or times in a folder change. Times have fractions where `ls` shows them. */
 const script = `for svc_ls in '-lAinq --time-style=full-iso' '-lAin --full-time' -lAin; do ls $svc_ls / > /dev/null 2>&1 && break; done
 look() { ls $svc_ls -- "$1" 2> /dev/null; }
 seen=$(look "$1")
@@ -129,13 +122,9 @@ while sleep 0.2 2> /dev/null || sleep 1; do
   [ "$now" = "$seen" ] || { seen=$now; echo; }
 done`;
 
-/** Between attempts to reach a machine that does not answer, ms. */
 const pauseMs = 1_000;
 
-/**
- * Calls `onChange` soon after files in a folder of the machine changed. During a broken connection it notices nothing.
- * After the reconnect it calls `onChange`, since something may have changed.
- */
+/** Notices nothing during a broken connection, but calls `onChange` after it: something may have changed. */
 async function watchRemoteFolder(
   machine: () => Promise<SessionMachine>,
   dir: string,

@@ -1,16 +1,15 @@
 import { SvcError } from '../../shared/errors.ts';
 import { shellCommand, shellQuote } from '../shell-quote.ts';
 
-/** A command to run in one session. */
+/** A command to run in a session. */
 export interface SessionCommand {
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly cwd?: string | undefined;
   /**
-   * `bytes`: the command gets that many bytes of the data after the script; it is ended with its group when the
-   * connection ends. `stream`: it gets all data after the script. `detached`: it gets none and continues on its own.
-   * `text`: it gets this text and no watcher. The data after the script stays untouched, so that another script may
-   * follow.
+   * `bytes`: it gets so many bytes of the data after the script, and ends with its group when the connection ends.
+   * `stream`: it gets all of that data. `detached`: it gets none and continues on its own. `text`: it gets this text
+   * and no watcher; the data after the script stays untouched for another script.
    */
   readonly input:
     | { readonly kind: 'bytes'; readonly bytes: number }
@@ -20,15 +19,14 @@ export interface SessionCommand {
 }
 
 /**
- * The command line for ssh. It is always the same, so that process lists show neither arguments nor variables of svc.
- * It reads a number of lines from its input and runs them. Any user's shell sees only a word in single quotes without
- * special characters.
+ * The command line for ssh: it reads a number of lines from its input and runs them. It is constant, so process lists
+ * show no arguments or variables of svc. A user's login shell sees only a quoted word without special characters.
  */
 export const bootCommand =
   `exec /bin/sh -c 's=; nl=$(printf "\\nx"); nl=\${nl%x}; IFS= read -r n || exit 1; ` +
   `while [ "$n" -gt 0 ]; do IFS= read -r l || exit 1; s="$s$l$nl"; n=$((n-1)); done; eval "$s"'`;
 
-/** Like `bootCommand`, for a shell that runs one script after another until its input ends. Only for `text` input. */
+/** As `bootCommand`, for one script after another until the input ends. Only for `text` input. */
 export const repeatingBootCommand: readonly string[] = [
   '/bin/sh',
   '-c',
@@ -36,32 +34,29 @@ export const repeatingBootCommand: readonly string[] = [
     `while [ "$n" -gt 0 ]; do IFS= read -r l || exit 1; s="$s$l$nl"; n=$((n-1)); done; ( eval "$s" ) < /dev/null; done`,
 ];
 
-/** Variables that a shell sets itself and that cannot be assigned. */
+/** Read-only variables that a shell sets itself. */
 const shellOwned = new Set(['BASHOPTS', 'BASH_VERSINFO', 'EUID', 'PPID', 'SHELLOPTS', 'UID']);
 
 const variablePattern = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
-/**
- * Gives the command a session and a process group of its own. Its child processes can be killed with it, and it
- * survives the end of this script's group.
- */
+/** With a process group of its own, the command survives this script's group and can be killed with its children. */
 const ownSession = `svc_setsid=$(command -v setsid) || { echo 'There is no setsid on this machine (package util-linux).' >&2; exit 127; }
 set -- "$svc_setsid" "$@"`;
 
-/** Printed on both outputs before the command's first byte: a user's shell may print its own text before. */
+/** Printed on both outputs before the command's first byte, because a user's shell may print text before it. */
 export const startMark = (token: string): string => `${token}+\n`;
 
-/** Starts the text printed on both outputs after the command's end; its exit code and `;\n` follow. */
+/** Printed on both outputs after the command's end, before its exit code and `;\n`. */
 export const endMark = (token: string): string => `${token}=`;
 
 /**
- * The text for `bootCommand`: the number of lines, then the lines. `token` must be unknown to the command. The marks
- * distinguish the command's end from the connection's end, and the command's exit code from ssh's.
+ * For `bootCommand`: the number of lines, then the lines. `token` must be unknown to the command. The marks distinguish
+ * the command's end from the connection's, and its exit code from ssh's.
  */
 export function sessionScript(command: SessionCommand, token: string): string {
   const script = [
     `set -- ${shellCommand(command.argv)}`,
-    // Defined before the exports: from there on, every exported variable belongs to the command.
+    // Before the exports: after them, every exported variable is the command's.
     `svc_say() { printf '%s%s' ${shellQuote(token)} "$1"; printf '%s%s' ${shellQuote(token)} "$1" >&2; }`,
     'svc_say "+$nl"',
     ...body(command),
@@ -85,15 +80,13 @@ function body({ input, env, cwd }: SessionCommand): readonly string[] {
   const feed = input.bytes === 0 ? '' : `head -c ${input.bytes} <&3`;
   return [
     'exec 3<&0',
-    // A handler, not an ignored signal: child processes would inherit the latter. This shell must survive to report the
-    // result.
+    // Not ignored: child processes would inherit that. This shell must survive to report the result.
     'trap : TERM',
-    // The feeder stays as a watcher: the end of its input means the end of the connection, and then it ends this
-    // process group.
+    // The feeder stays as a watcher. Its input ends with the connection; then it ends this process group.
     `{ ${feed}\nexec > /dev/null 2>&1\ncat <&3\nkill -TERM 0; } | {`,
-    // A command that has just started has no group yet and is known only by its pid.
+    // A command that has just started has no group yet, only a pid.
     `trap 'kill -KILL -"$!" || kill -KILL "$!"; exit 1' TERM`,
-    // A background command gets nothing on descriptor 0 unless it is redirected explicitly.
+    // Without a redirection, a background command gets nothing on descriptor 0.
     `exec 3<&- 4<&0`,
     `( ${ownSession}\n${enter}\nexec "$@" 4<&- ) <&4 &`,
     'svc_pid=$!',
@@ -101,7 +94,7 @@ function body({ input, env, cwd }: SessionCommand): readonly string[] {
     'svc_code=$?',
     `trap '' TERM`,
     say,
-    // Ends the watcher as well: the client may have vanished silently after the report, and nothing else would end it.
+    // Also ends the watcher: the client may have vanished silently, and nothing else would end it.
     'kill -TERM 0',
     '}',
   ];

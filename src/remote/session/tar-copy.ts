@@ -8,7 +8,7 @@ import { runCaptured } from './captured.ts';
 import type { SessionMachine } from './session-machine.ts';
 import { plainWords, workError } from './work-error.ts';
 
-/** One entry of a tree. `content` is the target of a link, or size and time of change of a file. */
+/** One entry of a tree. `content` is a link's target, or a file's size and time of change. */
 export interface TreeEntry {
   readonly kind: 'd' | 'f' | 'l';
   readonly mode: number;
@@ -20,15 +20,12 @@ export interface TreeEntry {
 /** Paths are relative, with one character per byte (latin1): a name need not be valid text. */
 type Tree = ReadonlyMap<string, TreeEntry>;
 
-/** For find's `-printf`: six fields, each ended by a NUL. */
+/** For `find -printf`: six fields, each ended by a NUL. */
 const remoteTreeFormat = '%P\\0%y\\0%m\\0%s\\0%T@\\0%l\\0';
 
 const fieldCount = 6;
 
-/**
- * All folders, files and links below a folder; the folder itself has the empty path. Other kinds of entries are left
- * out.
- */
+/** All folders, files and links below a folder, which itself has the empty path. Other entries are left out. */
 async function listLocalTree(dir: string, signal?: AbortSignal): Promise<Tree> {
   const tree = new Map<string, TreeEntry>();
   const bytes = (path: string): Buffer => Buffer.from(`${Buffer.from(dir).toString('latin1')}/${path}`, 'latin1');
@@ -46,7 +43,7 @@ async function listLocalTree(dir: string, signal?: AbortSignal): Promise<Tree> {
   return tree;
 }
 
-/** Parses the output of `find` on the machine, made with `remoteTreeFormat`. Pure. */
+/** Parses the machine's listing in `remoteTreeFormat`. Pure. */
 export function parseRemoteTree(listing: Buffer): ReadonlyMap<string, TreeEntry | undefined> {
   const fields = listing.toString('latin1').split('\0');
   const tree = new Map<string, TreeEntry | undefined>();
@@ -61,16 +58,13 @@ export function parseRemoteTree(listing: Buffer): ReadonlyMap<string, TreeEntry 
   return tree;
 }
 
-/**
- * What to remove first and what to send, to make the machine's tree equal to the local one. Folders are always sent:
- * that costs only their modes. Pure.
- */
+/** What to remove first and what to send, to make the trees equal. Folders are always sent, for their modes. Pure. */
 export function planCopy(
   local: Tree,
   remote: ReadonlyMap<string, TreeEntry | undefined>,
   { keepExtra, isShared }: { readonly keepExtra: boolean; readonly isShared: boolean },
 ): { readonly send: readonly string[]; readonly remove: readonly string[] } {
-  // In a shared target the root folder itself stays as it is, and a link may stand for a folder.
+  // In a shared target the root folder stays as it is, and a link may stand for a folder.
   const isTheirs = (path: string, { kind }: TreeEntry): boolean =>
     isShared && kind === 'd' && (path === '' || remote.get(path)?.kind === 'l');
   const send = [...local].filter(([path, entry]) => !isSame(entry, remote.get(path)) && !isTheirs(path, entry)).map(([path]) => path);
@@ -84,7 +78,7 @@ export function planCopy(
   return { send, remove };
 }
 
-/** The same rule as rsync: equal size and time of change. Some file systems and tools only support microseconds. */
+/** As rsync: equal size and time of change. Some file systems and tools only support microseconds. */
 function isSame(localEntry: TreeEntry, remoteEntry: TreeEntry | undefined): boolean {
   if (localEntry.kind === 'd' || remoteEntry === undefined || localEntry.kind !== remoteEntry.kind) return false;
   if (localEntry.kind === 'l') return localEntry.content === remoteEntry.content;
@@ -102,15 +96,12 @@ function kindOf(stats: Stats): TreeEntry['kind'] | undefined {
 /** Enough for a listing of a million files. */
 const maxListingBytes = 268_435_456;
 
-/**
- * First makes read-only folders writable for their owner; they get their own modes back at the end. Only GNU find
- * supports the format.
- */
+/** Makes read-only folders writable; they get their modes back at the end. Only GNU find supports the format. */
 const listScript = `cd -- "$1" || exit 1
 find . -type d ! -perm -700 -exec chmod u+rwx {} +
 find . -mindepth 1 -printf '${remoteTreeFormat}' 2> /dev/null || exit 3`;
 
-/** Without a listing, removes everything and sends everything. */
+/** Used without a listing: everything is removed, then sent. */
 const clearScript = `cd -- "$1" || exit 1
 find . -mindepth 1 -maxdepth 1 -exec rm -rf -- {} +`;
 
@@ -125,13 +116,10 @@ cat > "$2" && [ "$(wc -c < "$2")" -eq "$4" ] && chmod "$3" "$2" || exit 1
 touch -d "@$5" "$2" 2> /dev/null || touch -d "@\${5%.*}" "$2" || exit 1
 mv -f -- "$2" "$1"`;
 
-/** Stands for the exit code of a tar that a signal killed; tar's own codes go up to 2. */
+/** Exit code for a tar that a signal killed; tar's own codes go up to 2. */
 const killed = 3;
 
-/**
- * Makes a folder of the machine equal to a local one, with tools that every system has. Lists the machine's files and
- * sends only the differences as a tar stream.
- */
+/** Makes a machine's folder equal to a local one with common tools: lists its files, sends the differences as tar. */
 export async function copyFolderByTar(
   machine: SessionMachine,
   from: string,
@@ -150,20 +138,20 @@ export async function copyFolderByTar(
   const remote = listed.exitCode === 0 ? parseRemoteTree(listed.bytes) : new Map<string, never>();
   const { send, remove } = planCopy(local, remote, { keepExtra: keepExtra === true, isShared: isShared === true });
   if (remove.length > 0) await work(removeScript, nameList(remove));
-  // A machine without GNU tools may have a tar that cannot read long names in POSIX headers. Only those headers hold
-  // fractions of a second, which are not compared on such a machine.
+  // Without GNU tools, tar may not read long names in POSIX headers. Only those hold fractions of a second, which are
+  // not compared then.
   const format = listed.exitCode === 0 ? 'posix' : 'gnu';
   const tar = spawn('tar', ['-c', '-f', '-', `--format=${format}`, '--no-recursion', '-C', from, '--null', '-T', '-'], {
     stdio: ['pipe', 'pipe', 'pipe'],
   });
-  // Node discards unread output of an ended process, and a session may take a while to start. The PassThrough keeps it.
+  // Node discards an ended process's unread output, and a session may start late. The PassThrough keeps the output.
   const archive = tar.stdout.pipe(new PassThrough());
   const ended = new Promise<number>((resolve, reject) => {
     tar.once('error', reject);
-    // A killed tar leaves an archive that ends early, perhaps between two files.
+    // A killed tar leaves a short archive that may end between two files.
     tar.once('close', (code) => resolve(code ?? killed));
   });
-  // Awaited below, after the remote side has ended. Until then a rejection must not count as unhandled.
+  // Awaited only after the remote side has ended; until then a rejection must not count as unhandled.
   ended.catch(() => undefined);
   let said = '';
   tar.stderr.on('data', (chunk: Buffer) => (said += chunk.toString('utf8')));
@@ -171,7 +159,7 @@ export async function copyFolderByTar(
   tar.stdin.end(nameList(send));
   try {
     await work(extractScript, archive);
-    // A file that grew or vanished during the read is no error.
+    // Code 1: a file changed or vanished while it was read.
     if ((await ended) > 1) throw machine.lost(`was fed badly: tar said ${said.split('\n')[0] ?? ''}`);
   } finally {
     tar.kill('SIGKILL');
@@ -198,7 +186,7 @@ export async function copyFileByCat(machine: SessionMachine, from: string, to: s
   }
 }
 
-/** Names prefixed with `./`, so that none looks like an option, each ended by a NUL. */
+/** Names end with a NUL and start with `./`, so that none looks like an option. */
 function nameList(paths: readonly string[]): Buffer {
   return Buffer.from(paths.map((path) => `./${path}\0`).join(''), 'latin1');
 }

@@ -1,19 +1,12 @@
 import { SvcError } from '../../shared/errors.ts';
 import type { SessionMachine } from './session-machine.ts';
 
-/** Longest part of a tool's output that goes into a message. */
 const longestReason = 300;
 
-/**
- * Variables for tools whose output svc parses: a machine may use its owner's language. LANGUAGE affects only messages;
- * `LC_ALL` would also change how file names are interpreted.
- */
+/** For tools whose output svc parses. LANGUAGE affects only messages; `LC_ALL` would also change how names are read. */
 export const plainWords = { LANGUAGE: 'en' } as const;
 
-/**
- * The error for failed work on a machine's files, by its tools' output in `plainWords`. `what` is a clause without its
- * end.
- */
+/** The error for failed work on files, by the tools' output in `plainWords`. `what` is a clause without its end. */
 export function workError(machine: Pick<SessionMachine, 'name' | 'host'>, what: string, said: string): SvcError {
   const lines = said.split('\n').filter((line) => line.trim() !== '');
   const reason = lines.at(0)?.trim().slice(0, longestReason) ?? 'its tools did not say why';

@@ -4,20 +4,16 @@ import type { HomePaths } from '../../shared/paths.ts';
 import type { SshTarget } from './ssh-target.ts';
 
 /**
- * The purpose of a connection. Each purpose has its own connection: a copy must not delay requests, and an sshd allows
- * ten sessions per connection (`MaxSessions`). `x` commands, `c` copies, `f` forwards, `s0`, `s1` … long-lived
- * sessions.
+ * The purpose of a connection: `x` commands, `c` copies, `f` forwards, `s0`, `s1` … long-lived sessions. Each has its
+ * own: a copy must not delay requests, and an sshd allows ten sessions per connection (`MaxSessions`).
  */
 export type Lane = 'x' | 'c' | 'f' | `s${number}`;
 
-/**
- * Local files of one machine. Names are short: Linux allows 107 bytes for a socket's path, of which ssh uses 17 for a
- * while.
- */
+/** Local files of one machine. Short names: Linux allows 107 bytes for a socket's path; ssh uses 17 for a while. */
 export interface ConnectionFiles {
   /** Shared by all machines; mode 0700. */
   readonly socketDir: string;
-  /** For this machine alone: its host key, and those of its jump hosts. */
+  /** Of this machine alone: its host key, and those of its jump hosts. */
   readonly knownHosts: string;
   /** The machine's name in `knownHosts`. */
   readonly alias: string;

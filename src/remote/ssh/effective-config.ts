@@ -1,12 +1,12 @@
 import type { Clock } from '../../shared/clock.ts';
 import { runSsh } from './ssh-process.ts';
 
-/** ssh's settings for a host, the user's own configuration included. */
+/** ssh's settings for a host, with the user's own configuration. */
 export interface EffectiveConfig {
   readonly hostName: string;
   readonly user: string;
   readonly port: number;
-  /** Private keys that ssh would try, in order; `~` is the home folder. They need not exist. */
+  /** In the order of use; `~` is the home folder. They need not exist. */
   readonly identityFiles: readonly string[];
   readonly proxyJump: string | undefined;
   /** Whether ssh connects through a program of the user's. */
@@ -21,7 +21,7 @@ export async function effectiveConfig(host: string, clock: Clock): Promise<Effec
   return exitCode === 0 ? parseEffectiveConfig(said, host) : undefined;
 }
 
-/** Parses the output of `ssh -G`: one setting per line, its name in lower case. */
+/** Parses the output of `ssh -G`: one setting per line, with its name in lower case. */
 export function parseEffectiveConfig(said: string, host: string): EffectiveConfig {
   const valuesOf = (name: string): readonly string[] =>
     said.split('\n').flatMap((line) => (line.startsWith(`${name} `) ? [line.slice(name.length + 1).trim()] : []));

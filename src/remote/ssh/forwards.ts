@@ -10,28 +10,26 @@ import { connectError } from './ssh-errors.ts';
 import type { SshMachine } from './ssh-machine.ts';
 import type { SshMaster } from './ssh-master.ts';
 
-/** The connection that has all forwards of a record; empty while none has. */
+/** The connection that has all forwards of a record; empty: none has. */
 interface SshRoute {
   readonly addedTo: string;
 }
 
-/** Connections in a row that may end while forwards are added to them. */
 const addAttempts = 3;
 
-/** Dependencies of the forwards on the machine. */
 interface ForwardsMachine extends Pick<SshMachine, 'files' | 'target'> {
   master(lane: 'f'): ForwardsMaster;
 }
 
-/** Operations of the connection that the forwards use. */
+/** What forwards need of a connection. */
 export type ForwardsMaster = Pick<SshMaster, 'answers' | 'ask' | 'endIfHung' | 'ensure' | 'incarnation'>;
 
-/** What identifies a machine among all others; several machines may share an SSH host. */
+/** Unique: several machines may share an SSH host. */
 type MachineId = readonly [name: string, baseDir: string];
 
 /**
- * Carries the tunnels to one machine: forwards of the ssh that holds the machine's connection for forwards. When any
- * process opens a new connection, the forwards are added to it under the same paths.
+ * Carries a machine's tunnels as forwards of one ssh connection. When any process opens a new connection, it gets the
+ * forwards under the same paths.
  */
 export class SshForwards implements TunnelCarrier<SshRoute> {
   readonly records: TunnelRecords<SshRoute>;
@@ -59,16 +57,12 @@ export class SshForwards implements TunnelCarrier<SshRoute> {
     return this.records.read(this.name) !== undefined;
   }
 
-  /** Two file system checks. */
   async areUp(): Promise<boolean> {
     const machine = await this.#machine();
     return this.#areOn(machine.master('f').incarnation());
   }
 
-  /**
-   * Adds the forwards to the connection. One that ends meanwhile (the machine was rebooted) is opened again, or the
-   * error of that attempt is thrown.
-   */
+  /** Adds the forwards. If the connection ends meanwhile (a reboot), opens it again or throws that attempt's error. */
   async carry(signal?: AbortSignal): Promise<void> {
     for (let left = addAttempts - 1; this.hasTunnels(); left -= 1) {
       const machine = await this.#machine();
@@ -98,22 +92,21 @@ export class SshForwards implements TunnelCarrier<SshRoute> {
     if (record === undefined || this.#areOn(incarnation)) return;
     mkdirSync(machine.files.socketDir, { recursive: true, mode: 0o700 });
     for (const tunnel of record.tunnels) {
-      // First cancels a forward that this connection already has: its socket file may be gone.
+      // Cancels first: the connection may have the forward without its socket file.
       if (!existsSync(tunnel.socket)) await master.ask(['-O', 'cancel', '-L', forwardOf(tunnel)], signal);
       const { exitCode, said } = await master.ask(['-O', 'forward', '-L', forwardOf(tunnel)], signal);
       if (exitCode !== 0) throw connectError(machine.files, machine.target, said || 'no tunnel to its ports could be opened');
     }
     const latest = this.records.read(this.name);
-    // Another process may have closed the tunnels. Recreating the record would make this process look for a terminated
-    // machine without end.
+    // Another process closed the tunnels. With a new record, this process would try to reach a terminated machine
+    // without end.
     if (latest === undefined) return cancel(master, record.tunnels);
-    // Another process may have opened one meanwhile. Then the next poll adds it.
+    // Another process may have opened a tunnel meanwhile; the next poll adds it.
     const { tunnels } = latest;
     const addedTo = tunnels.length === record.tunnels.length ? (incarnation ?? '') : '';
     this.records.write(this.name, { tunnels, route: { addedTo } });
   }
 
-  /** Whether this connection has all forwards. */
   #areOn(incarnation: string | undefined): boolean {
     const record = this.records.read(this.name);
     return incarnation !== undefined && incarnation === record?.route.addedTo && record.tunnels.every(({ socket }) => existsSync(socket));
@@ -127,7 +120,7 @@ async function cancel(master: ForwardsMaster, tunnels: readonly Tunnel[]): Promi
   }
 }
 
-/** Formats the argument of `-L`: colons separate its fields, and percent signs start fields of their own. */
+/** For `-L`: colons separate fields, and percent signs start fields of their own. */
 function forwardOf({ socket, to }: Tunnel): string {
   const end = String(to);
   return `${quotedPath(socket)}:${end.startsWith('/') ? quotedPath(end) : end}`;
@@ -139,7 +132,7 @@ function quotedPath(path: string): string {
 
 const allTunnels = new Map<string, Tunnels>();
 
-/** The tunnels to one machine: one instance for all its remotes in this process. */
+/** One instance per machine and process. */
 export function sshTunnels(
   paths: HomePaths,
   id: MachineId,

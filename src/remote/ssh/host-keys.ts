@@ -7,7 +7,7 @@ import { shellQuote } from '../shell-quote.ts';
 import type { ConnectionFiles } from './connection-files.ts';
 import type { SshTarget } from './ssh-target.ts';
 
-/** Updates the file of known host keys for the target. Configured keys replace the present ones. A pinned key stays. */
+/** Updates the known host keys. Configured keys replace the present ones; a pinned key stays. */
 export function prepareKnownHosts({ knownHosts, alias }: ConnectionFiles, { hostKeys }: SshTarget): void {
   mkdirSync(dirname(knownHosts), { recursive: true, mode: 0o700 });
   if (hostKeys === 'pin-first') return;
@@ -36,7 +36,7 @@ export function hostKeyError(files: ConnectionFiles, target: SshTarget, said: st
   });
 }
 
-/** Fingerprints of the machine's accepted keys, in the format of `ssh-keygen -l`. */
+/** Of the accepted keys, in the format of `ssh-keygen -l`. */
 function knownFingerprints({ knownHosts, alias }: ConnectionFiles): readonly string[] {
   if (!existsSync(knownHosts)) return [];
   return readFileSync(knownHosts, 'utf8')
@@ -45,7 +45,6 @@ function knownFingerprints({ knownHosts, alias }: ConnectionFiles): readonly str
     .map((line) => fingerprintOf(line.split(' ')[2] ?? ''));
 }
 
-/** Of a public key in base64. */
 function fingerprintOf(key: string): string {
   return `SHA256:${createHash('sha256').update(Buffer.from(key, 'base64')).digest('base64').replace(/=+$/, '')}`;
 }

@@ -15,26 +15,22 @@ import { runSsh } from './ssh-process.ts';
 
 export type { SshTarget } from './ssh-target.ts';
 
-/** The route to the machine's ports. */
+/** The route to a machine's ports. */
 export interface SshAddressSettings {
   /**
-   * `always`: by TCP; for callers that know that the port is open to this machine. `auto` (default): by TCP when a
-   * program accepts connections on it at that moment, else by a forward, which always works. `never`: by a forward.
+   * `always`: by TCP, if the caller knows that the port is open to this machine. `auto` (default): by TCP if a program
+   * accepts connections now, else by a forward, which always works. `never`: by a forward.
    */
   readonly direct?: 'auto' | 'always' | 'never';
   /**
-   * The end of the replica's port on the machine: a port there (default: the same one), or a socket, by its absolute
-   * path, that expects the port number as `src/node/forwarder.mjs` does.
+   * Where the replica's port ends on the machine: another port, or the absolute path of a socket that expects the port
+   * number as `src/node/forwarder.mjs` does. Default: the same port.
    */
   readonly ingress?: (port: number) => { readonly hostPort: number } | { readonly socket: string };
 }
 
-/** What a remote over SSH needs. */
 interface SshRemoteSettings {
-  /**
-   * The machine's address. Called on demand and again later: a cloud machine gets its address late, and the address may
-   * change.
-   */
+  /** Called again: a cloud machine gets its address late, and the address may change. */
   readonly target: () => Promise<SshTarget>;
   readonly baseDir: string;
   readonly enter: readonly string[];
@@ -44,12 +40,12 @@ interface SshRemoteSettings {
   readonly clock: Clock;
 }
 
-/** How long a target is cached, ms. */
+/** Lifetime of a cached target, ms. */
 const targetMs = 10_000;
 
 /**
- * A machine reached through the system's ssh. All remotes of one home share a few connections per machine;
- * docs/internals/ssh.md explains how. Besides the errors of `Remote`:
+ * A machine reached through the system's ssh. All remotes of one home share a few connections per machine
+ * (docs/internals/ssh.md). Besides the errors of `Remote`:
  * - SVC_SSH: the machine does not answer (it may later).
  * - SVC_CREDENTIALS: it refuses the login.
  * - SVC_HOST_KEY: its host key has changed.
@@ -89,20 +85,17 @@ export class SshRemote extends SessionRemote {
     return this.#tunnels(await this.#currentTarget()).open(remotePath, signal);
   }
 
-  /** Checks that the machine answers and accepts the login; throws what `exec` would. */
+  /** Checks that the machine answers and accepts the login. Throws what `exec` would. */
   async connect({ signal }: RemoteCallOptions = {}): Promise<void> {
     await (await this.work()).master('x').ensure(signal);
   }
 
-  /**
-   * Closes the forwards to the machine's ports permanently, for a machine that is being terminated. The connections
-   * stay: others may use them.
-   */
+  /** Closes the forwards permanently, for a machine that is being terminated. Connections stay: others may use them. */
   async close(): Promise<void> {
     await this.#tunnels(await this.#currentTarget()).close();
   }
 
-  /** Closes everything and removes the machine's host key, for a machine that never comes back. */
+  /** Closes everything and removes the host key, for a machine that never comes back. */
   async forget(): Promise<void> {
     await this.close();
     const machine = await this.#machine();
@@ -110,7 +103,7 @@ export class SshRemote extends SessionRemote {
     rmSync(machine.files.knownHosts, { force: true });
   }
 
-  /** The machine to work on. Each call also keeps the forwards to its ports open. */
+  /** Each call also keeps the forwards open. */
   protected async work(): Promise<SshMachine> {
     const target = await this.#currentTarget();
     this.#tunnels(target).keep();
@@ -131,27 +124,23 @@ export class SshRemote extends SessionRemote {
     if (this.#target === undefined || now - this.#target.at > targetMs) {
       const target = this.#settings.target();
       this.#target = { at: now, target };
-      // After a failure the next call asks for the target again.
       target.catch(() => (this.#target = undefined));
     }
     return this.#target.target;
   }
 }
 
-/** Ends all connections to a target, including those of other processes, for a controller that ends permanently. */
+/** Ends all connections to a target, also other processes' ones, for a controller that ends permanently. */
 export async function endSshConnections(target: SshTarget, paths: HomePaths, clock: Clock): Promise<void> {
   await sshMachine(target, paths, clock).end();
 }
 
-/** A directly reachable machine answers within this, ms: five round trips over an ocean. */
+/** ms: five round trips over an ocean. */
 const dialTimeoutMs = 1_500;
 
 const configTimeoutMs = 5_000;
 
-/**
- * The host for a connection without SSH: the address behind an alias of the user's configuration. Undefined where SSH
- * uses a jump host.
- */
+/** The host for a connection without SSH: an alias resolved by the user's configuration. Undefined with a jump host. */
 async function directHost(target: SshTarget, clock: Clock): Promise<string | undefined> {
   if (target.proxyJump !== undefined) return undefined;
   if (!target.userConfig) return target.host;
@@ -160,7 +149,6 @@ async function directHost(target: SshTarget, clock: Clock): Promise<string | und
   return /^hostname (.+)$/m.exec(said)?.[1] ?? target.host;
 }
 
-/** Whether a program accepts connections on the port, as seen from this machine. */
 async function isOpen(host: string, port: number, clock: Clock): Promise<boolean> {
   try {
     (await dialReplica({ kind: 'tcp', host, port }, { timeoutMs: dialTimeoutMs, clock })).destroy();

@@ -8,28 +8,22 @@ import { killGroup } from './ssh-process.ts';
 import { sshEnvironment } from './ssh-target.ts';
 import { isAboutSpace, workError } from '../session/work-error.ts';
 
-/** Exit codes of rsync(1). 24: files vanished during the copy, which is no error. */
+/** Exit codes, as in rsync(1). 24: files vanished during the copy; no error. */
 const success = [0, 24];
-/**
- * Exit codes when rsync cannot be used. 126, 127: the machine's shell cannot run it. 2: incompatible protocol, for
- * example when a login script prints text.
- */
+/** 126, 127: the machine's shell cannot run rsync. 2: incompatible protocol, or a login script prints text. */
 const unusable = [2, 126, 127];
-/** Exit codes when the connection broke or was silent; 255 is from ssh. */
+/** The connection broke or was silent; 255 is ssh's. */
 const brokenConnection = [10, 12, 30, 35, 255];
 
-/** rsync fails after this many seconds without data. */
 const silenceS = 30;
 
-/** svc keeps about this much of rsync's error output, in characters. */
 const maxSaid = 65_536;
 
-/** Options of one copy. */
 interface RsyncOptions extends CopyToOptions {
   readonly isFolder: boolean;
 }
 
-/** Copies by rsync. Returns false, with nothing copied, when one side has no usable rsync. */
+/** Returns false, with nothing copied, when one side has no usable rsync. */
 export async function rsyncTo(
   machine: SshMachine,
   from: string,
@@ -41,15 +35,14 @@ export async function rsyncTo(
   if (names.length === 0 && isFolder && isShared) return true;
   const { exitCode, said } = await machine.withCopyControl((control) => {
     const args = [
-      // Not `-a`: the copy keeps neither owners nor devices.
+      // Unlike `-a`, without owners and devices.
       '-rlpt',
-      // Compares times to the nanosecond, so that a change within the same second counts.
+      // To the nanosecond: a change within the same second counts.
       '--modify-window=-1',
       '--protect-args',
       `--timeout=${silenceS}`,
-      // A shared folder may be a user's home. There, `--force` would let a file replace a folder. Without
-      // `--keep-dirlinks`, a folder would replace a link to a folder. `--files-from` keeps the attributes of the folder
-      // itself.
+      // A shared folder may be a user's home. `--force` would let a file replace a folder there. Without
+      // `--keep-dirlinks`, a folder would replace a link to a folder. `--files-from` keeps the folder's own attributes.
       ...(!isShared ? ['--force'] : ['--keep-dirlinks', ...(isFolder ? ['--from0', '--files-from=-', '--recursive'] : [])]),
       ...(isFolder && keepExtra !== true ? ['--delete'] : []),
       `--rsh=${['ssh', ...clientOptions(control)].map(rshWord).join(' ')}`,
@@ -64,7 +57,7 @@ export async function rsyncTo(
   if (isAboutSpace(said)) throw workError(machine, `Files could not be copied to ${to}`, said);
   if (unusable.includes(exitCode)) return false;
   if (brokenConnection.includes(exitCode)) {
-    // The shell on the machine has no rsync: rsync here reports that as a broken connection.
+    // The machine has no rsync: rsync here reports that as a broken connection.
     if (/rsync: (?:command )?not found|not found: rsync|Unknown command.*rsync/.test(said)) return false;
     await machine.master('c').endIfHung();
     throw machine.lost('broke while files were copied');
@@ -72,13 +65,13 @@ export async function rsyncTo(
   throw workError(machine, `Files could not be copied to ${to}`, said);
 }
 
-/** Names of the entries directly in a folder, each ended by a NUL. */
+/** Each ended by a NUL. */
 async function namesIn(folder: string): Promise<Buffer> {
   const names = await readdir(folder, { encoding: 'buffer' });
   return Buffer.concat(names.flatMap((name) => [name, Buffer.from([0])]));
 }
 
-/** Runs rsync. The exit code is undefined when this machine has no rsync. */
+/** `exitCode` undefined: this machine has no rsync. */
 function runRsync(
   args: readonly string[],
   input: Buffer,
@@ -113,7 +106,7 @@ function runRsync(
   });
 }
 
-/** Quotes a word for rsync's `--rsh`: in single quotes, with each single quote doubled. */
+/** For `--rsh`: in single quotes, with each single quote doubled. */
 function rshWord(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "''")}'`;
 }

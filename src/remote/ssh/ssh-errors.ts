@@ -4,7 +4,6 @@ import type { ConnectionFiles } from './connection-files.ts';
 import { hostKeyError } from './host-keys.ts';
 import type { SshTarget } from './ssh-target.ts';
 
-/** Longest part of ssh's output that goes into a message. */
 const longestReason = 300;
 
 /** The error for a failed connection, by ssh's output. */
@@ -26,14 +25,14 @@ export function connectError(files: ConnectionFiles, target: SshTarget, said: st
   });
 }
 
-/** Without this check, ssh would silently skip a private key that does not exist. */
+/** ssh silently skips a private key that does not exist. */
 export function missingKeyError(target: SshTarget): SvcError {
   return new SvcError('SVC_CREDENTIALS', `The key ${target.identityFile ?? ''} for ${target.name} does not exist.`, {
     hint: 'Name a private key that is there, or make one with: ssh-keygen -t ed25519',
   });
 }
 
-/** The connection broke, or was silent for too long. */
+/** The error for a connection that broke, or was silent for too long. */
 export function lostError(target: SshTarget, what: string): SvcError {
   return new SvcError('SVC_SSH', `The connection to ${target.name} ${what}.`, {
     hint: `Check that it is on and reachable: ${tryCommand(target)}`,

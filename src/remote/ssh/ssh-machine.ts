@@ -13,19 +13,19 @@ import { type SshTarget, sshEnvironment } from './ssh-target.ts';
 import { bootCommand } from '../session/session-script.ts';
 import { noSsh } from './ssh-process.ts';
 
-/** Sessions of this process on one connection. An sshd allows ten (`MaxSessions`), shared with other processes. */
+/** This process's sessions per connection. An sshd allows ten (`MaxSessions`), shared with other processes. */
 const commandsAtOnce = 5;
 const copiesAtOnce = 3;
 const streamsPerConnection = 5;
 
-/** Other connections to try when one has no session left. */
+/** Connections to try when one has no session left. */
 const spareConnections = 4;
 
-/** All connections of this process to one machine; its remotes share them. */
+/** This process's connections to a machine, shared by all remotes. */
 export class SshMachine implements SessionMachine {
   readonly target: SshTarget;
   readonly files: ConnectionFiles;
-  /** Whether copies use rsync; undefined before the first attempt. */
+  /** Undefined before the first copy. */
   hasRsync: boolean | undefined;
   readonly #clock: Clock;
   readonly #masters = new Map<Lane, SshMaster>();
@@ -50,14 +50,12 @@ export class SshMachine implements SessionMachine {
     return lostError(this.target, what);
   }
 
-  /** The connection for a purpose. It is opened on first use. */
+  /** Opened on first use. */
   master(lane: Lane): SshMaster {
     return getOrAdd(this.#masters, lane, () => new SshMaster(this.files, this.target, lane, this.#clock));
   }
 
-  /**
-   * Runs one request to its end. Throws SVC_SSH, SVC_CREDENTIALS or SVC_HOST_KEY when the machine could not be used.
-   */
+  /** Throws SVC_SSH, SVC_CREDENTIALS or SVC_HOST_KEY when the machine could not be used. */
   async session(request: SessionRequest, options: SessionOptions): Promise<SessionEnd> {
     if (options.lane !== 'stream') {
       const lane = options.lane === 'command' ? 'x' : 'c';
@@ -73,7 +71,7 @@ export class SshMachine implements SessionMachine {
     }
   }
 
-  /** Runs another program, such as rsync, over the connection for copies. */
+  /** Runs a program such as rsync over the connection for copies. */
   async withCopyControl<Result>(use: (control: string) => Promise<Result>, signal?: AbortSignal): Promise<Result> {
     const master = this.master('c');
     return this.#slots.c.run(async () => {
@@ -82,7 +80,7 @@ export class SshMachine implements SessionMachine {
     }, signal);
   }
 
-  /** Ends all connections to the machine, including those of other processes. */
+  /** Ends all connections to the machine, also those of other processes. */
   async end(): Promise<void> {
     const lanes: readonly Lane[] = [
       'x',
@@ -117,14 +115,14 @@ export class SshMachine implements SessionMachine {
   }
 }
 
-/** Whether the sshd refused a further session on this connection. In that case nothing has run. */
+/** Whether the sshd refused another session on this connection; then nothing has run. */
 function isFull({ isStarted, said }: SessionEnd): boolean {
   return !isStarted && said.includes('Session open refused by peer');
 }
 
 /**
- * ssh found no process that holds the connection, so the machine did not receive the request. ssh then falls back to a
- * direct connection, which `clientOptions` makes impossible; that failure prints this text.
+ * Whether ssh found no process that holds the connection, so the request was not sent. ssh then tries a direct
+ * connection, which `clientOptions` makes impossible; that failure prints this text.
  */
 function neverArrived({ isStarted, said }: SessionEnd): boolean {
   return !isStarted && !said.includes('mux_client') && said.includes('UNKNOWN port');
@@ -137,14 +135,11 @@ function nextLane(lane: Lane): Lane | undefined {
 
 const machines = new Map<string, SshMachine>();
 
-/**
- * The machine of a target: one for all remotes of this process, so that they share its connections and their limits.
- */
+/** One instance per machine and process: all remotes share its connections and their limits. */
 export function sshMachine(target: SshTarget, paths: HomePaths, clock: Clock): SshMachine {
   return getOrAdd(machines, connectionFiles(paths, target).control('x'), () => new SshMachine(target, paths, clock));
 }
 
-/** An ssh process that carries one session over the connection at `control`. */
 function openSession(control: string): SessionCarrier {
   const child = spawn('ssh', [...clientOptions(control), '-T', 'machine', bootCommand], { env: sshEnvironment(false), stdio: 'pipe' });
   const closed = new Promise<string>((resolve, reject) => {

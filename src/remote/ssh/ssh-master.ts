@@ -11,26 +11,23 @@ import { connectError, missingKeyError } from './ssh-errors.ts';
 import { runSsh, type SshOutcome } from './ssh-process.ts';
 import { baseOptions, destination, hostKeyOptions, settings, type SshTarget } from './ssh-target.ts';
 
-/** For the whole connection: name, route, keys, login. */
+/** Covers the name, the route, the keys and the login. */
 const startTimeoutMs = 30_000;
 
 /** The process that holds a connection answers at once, unless it hangs. */
 const controlTimeoutMs = 3_000;
 
-/**
- * A connection ends after that long without sessions and forwarded requests. Every process that uses it keeps it awake.
- * Seconds.
- */
+/** Seconds without sessions and forwarded requests after which a connection ends. Its users keep it awake. */
 const persistS = 3_600;
 
-/** Options for every client ssh: it must use the existing connection and never open another. */
+/** Options for client ssh processes: they must use the existing connection and never open another. */
 export function clientOptions(control: string): readonly string[] {
   return ['-F', 'none', '-S', control, ...settings('ControlMaster=no', 'ProxyCommand=false', 'BatchMode=yes', 'LogLevel=ERROR')];
 }
 
 /**
- * One connection to a machine, held by an ssh process in the background (`ControlMaster`). It outlives this process,
- * and all processes of the same home share it. A process that finds it gone or hanging opens a new one.
+ * A connection to a machine, held by a background ssh process (`ControlMaster`). It outlives this process. All
+ * processes of a home share it, and replace it when it is gone or hangs.
  */
 export class SshMaster {
   readonly control: string;
@@ -46,18 +43,16 @@ export class SshMaster {
     this.#clock = clock;
   }
 
-  /** Opens the connection if it does not exist. Throws SVC_SSH, SVC_CREDENTIALS or SVC_HOST_KEY. */
+  /** Opens a missing connection. Throws SVC_SSH, SVC_CREDENTIALS or SVC_HOST_KEY. */
   async ensure(signal?: AbortSignal): Promise<void> {
     if (await isListenedOn(this.control)) return;
     signal?.throwIfAborted();
-    // All waiting callers share this start: an abort of one of them must not end it for the others.
+    // The callers share this start: one caller's abort must not end it for the others.
     this.#starting ??= this.#start().finally(() => (this.#starting = undefined));
     await unlessAborted(this.#starting, signal);
   }
 
-  /**
-   * Identifies this connection among its predecessors and successors; undefined while there is none. Starts no process.
-   */
+  /** Differs between successive connections; undefined while there is none. Starts no process. */
   incarnation(): string | undefined {
     const holder = this.#readHolder();
     if (holder === undefined || !isAlive(holder)) return undefined;
@@ -65,25 +60,22 @@ export class SshMaster {
     return inode === undefined ? undefined : `${holder.pid}.${holder.startTicks}.${inode}`;
   }
 
-  /** Whether the holder answers. A hanging holder is killed, so that the next call opens a new connection. */
+  /** Whether the holder answers. A hanging holder is killed: the next call opens a new connection. */
   async answers(signal?: AbortSignal): Promise<boolean> {
     const { exitCode } = await this.ask(['-O', 'check'], signal);
     if (exitCode === undefined) this.#kill();
     return exitCode === 0;
   }
 
-  /** Ends the connection if its holder hangs. */
   async endIfHung(): Promise<void> {
     await this.answers();
   }
 
-  /** Ends the connection and everything that uses it. */
   async end(): Promise<void> {
     if (existsSync(this.control) && (await this.ask(['-O', 'exit'])).exitCode === undefined) this.#kill();
     this.#forget();
   }
 
-  /** Runs ssh with the given options against the process that holds the connection. */
   ask(options: readonly string[], signal?: AbortSignal): Promise<SshOutcome> {
     const args = [...clientOptions(this.control), ...options, 'machine'];
     return runSsh(args, { userConfig: false, timeoutMs: controlTimeoutMs, clock: this.#clock, signal });
@@ -94,14 +86,13 @@ export class SshMaster {
     if (identityFile !== undefined && !existsSync(identityFile)) throw missingKeyError(this.#target);
     mkdirSync(this.#files.socketDir, { recursive: true, mode: 0o700 });
     prepareKnownHosts(this.#files, this.#target);
-    // Several processes may start one at once. Each opens a connection under a private name; the first to claim the
-    // common name wins.
+    // Several processes may start at once, each under a private name. The first to claim the common name wins.
     const own = `${this.control}.${randomHex(4)}`;
     const args = [
       ...baseOptions(this.#target),
       ...hostKeyOptions(this.#target, this.#files.knownHosts, this.#files.alias),
       ...settings('ControlMaster=yes', `ControlPath=${own.replaceAll('%', '%%')}`, `ControlPersist=${persistS}`),
-      // Apply to the local socket files of forwards.
+      // For the local sockets of forwards.
       ...settings('StreamLocalBindUnlink=yes', 'StreamLocalBindMask=0177'),
       '-TNf',
       ...destination(this.#target, this.#files.knownHosts),

@@ -3,14 +3,12 @@ import type { Clock } from '../../shared/clock.ts';
 import { hasErrno, messageOf, SvcError } from '../../shared/errors.ts';
 import { sshEnvironment } from './ssh-target.ts';
 
-/** How a short run of ssh ended. `exitCode` is undefined when it had to be killed. */
+/** How a short run of ssh ended. `exitCode` undefined: it had to be killed. */
 export interface SshOutcome {
   readonly exitCode: number | undefined;
-  /** Both outputs. */
   readonly said: string;
 }
 
-/** Options of a short run of ssh. */
 interface SshRun {
   readonly userConfig: boolean;
   readonly timeoutMs: number;
@@ -18,13 +16,10 @@ interface SshRun {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** More than ssh ever prints, in bytes. */
+/** Bytes; ssh never prints so much. */
 const maxSaid = 65_536;
 
-/**
- * Runs ssh without a session on the machine: to open a connection, or to control the process that holds one. Rejects
- * when cancelled.
- */
+/** Runs ssh without a session, to open or control a connection. Rejects when cancelled. */
 export function runSsh(args: readonly string[], { userConfig, timeoutMs, clock, signal }: SshRun): Promise<SshOutcome> {
   return new Promise((resolve, reject) => {
     signal?.throwIfAborted();
@@ -62,7 +57,7 @@ export function runSsh(args: readonly string[], { userConfig, timeoutMs, clock, 
   });
 }
 
-/** Kills a process and its group if it still exists. It must lead its group. */
+/** Kills a process, which must lead its group, and the group. Succeeds when they no longer exist. */
 export function killGroup(pid: number | undefined): void {
   if (pid === undefined) return;
   try {

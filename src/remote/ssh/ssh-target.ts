@@ -9,27 +9,23 @@ export interface SshTarget {
   readonly host: string;
   readonly port?: number;
   readonly user?: string;
-  /** Path of a private key; ssh then offers only this one. */
+  /** Path of a private key, the only one that ssh then offers. */
   readonly identityFile?: string;
-  /** Jump hosts as `user@host:port`, separated by commas, as for `ssh -J`. */
+  /** As for `ssh -J`: `user@host:port`, separated by commas. */
   readonly proxyJump?: string;
-  /** Whether the user's own `~/.ssh/config` applies. */
   readonly userConfig: boolean;
-  /**
-   * `pin-first`: accept the first key that the machine shows, and only that key afterwards. Else its public keys, as
-   * `ssh-ed25519 AAAA…`.
-   */
+  /** `pin-first`: only the first key that the machine shows is accepted. Else its keys, as `ssh-ed25519 AAAA…`. */
   readonly hostKeys: 'pin-first' | readonly string[];
 }
 
-/** Seconds to open a connection, up to and including the banner. */
+/** Limit for opening a connection, up to the banner. */
 const connectTimeoutS = 10;
 
-/** Keepalive: after that many unanswered intervals of that many seconds the connection is given up, 12 to 16 s. */
+/** ssh gives up a connection after `aliveCountMax` intervals without an answer, 12 to 16 s. */
 const aliveIntervalS = 4;
 const aliveCountMax = 3;
 
-/** Options for every use of ssh: it never prompts, and the user's configuration applies only with `userConfig`. */
+/** Options for every use of ssh: no prompts, and the user's configuration only with `userConfig`. */
 export function baseOptions({ userConfig, identityFile }: SshTarget): readonly string[] {
   return [
     ...(userConfig ? [] : ['-F', 'none']),
@@ -41,7 +37,7 @@ export function baseOptions({ userConfig, identityFile }: SshTarget): readonly s
   ];
 }
 
-/** How to check the machine's host key; `alias` is its name in `knownHosts`. */
+/** Options for the check of the host key; `alias` is the machine's name in `knownHosts`. */
 export function hostKeyOptions({ hostKeys }: SshTarget, knownHosts: string, alias: string): readonly string[] {
   return [
     ...settings(`UserKnownHostsFile=${quotedPath(knownHosts)}`, `HostKeyAlias=${alias}`),
@@ -49,29 +45,26 @@ export function hostKeyOptions({ hostKeys }: SshTarget, knownHosts: string, alia
   ];
 }
 
-/** The host to connect to and the jump hosts before it. The last argument is the host. */
+/** Arguments for the jump hosts and, as the last one, the host. */
 export function destination(target: SshTarget, knownHosts: string): readonly string[] {
   return [...jumpOptions(target, knownHosts), ...login(target), '--', target.host];
 }
 
 const neededVariables = ['PATH', 'HOME', 'USER', 'LOGNAME', 'SSH_AUTH_SOCK'];
 
-/**
- * A provider finds all processes of a machine that it removes by this variable, including the connections of a
- * controller that ran there.
- */
+/** Providers find all processes of a removed machine by it, also connections of a controller that ran there. */
 const markVariable = 'SVC_COOKIE';
 
 /**
- * The environment of ssh: enough to find keys and programs. Never the user's locale, which the machine may lack. With
- * the user's own configuration, the whole environment: that configuration may start programs that need more.
+ * What ssh needs to find keys and programs. Never the user's locale, which the machine may lack. With the user's
+ * configuration, the whole environment: programs that it starts may need more.
  */
 export function sshEnvironment(userConfig: boolean): Readonly<Record<string, string | undefined>> {
   const all = userConfig ? wholeEnv() : Object.fromEntries([...neededVariables, markVariable].map((name) => [name, envVar(name)]));
   return Object.fromEntries(Object.entries(all).filter(([name]) => name !== 'LANG' && name !== 'LANGUAGE' && !name.startsWith('LC_')));
 }
 
-/** ssh's own `-J` would pass on neither these options nor the identity. So this builds the same as a ProxyCommand. */
+/** As `-J` by a ProxyCommand, because ssh's own `-J` passes on neither these options nor the identity. */
 function jumpOptions(target: SshTarget, knownHosts: string): readonly string[] {
   const { proxyJump } = target;
   if (proxyJump === undefined) return [];
@@ -92,7 +85,7 @@ function jumpOptions(target: SshTarget, knownHosts: string): readonly string[] {
     ...hostKeyOptions({ ...target, hostKeys: 'pin-first' }, knownHosts, alias),
     ...jumpOptions(hop, knownHosts),
   ];
-  // Doubled percent signs keep ssh from expanding anything but its two own fields, `%h` and `%p`.
+  // Doubled percent signs: ssh must expand only its two fields, `%h` and `%p`.
   const before = shellCommand(['ssh', ...options]).replaceAll('%', '%%');
   return settings(`ProxyCommand=${before} -W '[%h]:%p' ${shellCommand([...login(hop), '--', hop.host]).replaceAll('%', '%%')}`);
 }
@@ -101,7 +94,7 @@ function login({ user, port }: Pick<SshTarget, 'user' | 'port'>): readonly strin
   return [...(user === undefined ? [] : ['-l', user]), ...(port === undefined ? [] : ['-p', String(port)])];
 }
 
-/** Parses `user@host:port`, `[::1]:22` and shorter forms. */
+/** `user@host:port`, `[::1]:22` and shorter forms. */
 function parseJump(text: string): Pick<SshTarget, 'host' | 'user' | 'port'> {
   const { user, bracketed, plain, port } =
     /^(?:(?<user>.*)@)?(?:\[(?<bracketed>[^\]]*)\]|(?<plain>[^:]*))(?::(?<port>\d+))?$/.exec(text.trim())?.groups ?? {};
@@ -117,7 +110,7 @@ export function settings(...texts: readonly string[]): readonly string[] {
   return texts.flatMap((text) => ['-o', text]);
 }
 
-/** Quotes a path within an ssh setting: blanks would split it, and percent signs would start fields. */
+/** Within a setting, blanks would split a path, and percent signs would start fields. */
 function quotedPath(path: string): string {
   return `"${path.replaceAll('%', '%%')}"`;
 }
