@@ -82,7 +82,7 @@ describeKubernetes('nodes', "addresses of a pod's port", () => {
     const remote = openPod(cluster, name, { paths: aHome(cluster) });
     await serve(remote);
     const { podIP } = (await openTestKubeApi(cluster).get<never>(`/api/v1/namespaces/default/pods/${name}`))?.['status'] ?? { podIP: '' };
-    const api = { ...openTestKubeApi(cluster) };
+    const api = openTestKubeApi(cluster);
     // The test replaces the pod's address by this computer's, where another program listens on the same port.
     const other = createServer((socket) => socket.end()).listen(port, cluster.ownIp);
     await once(other, 'listening');
