@@ -276,26 +276,33 @@ fi
 echo "The image has none of socat, python3, node, perl and nc with -U, so that $1 cannot be reached." >&2
 exit 127`;
 
-const python = `import os, select, socket, sys
+// One direction must not wait for the other: a program that answers while it still reads would stop both.
+const python = `import os, socket, sys, threading
 s = socket.socket(socket.AF_UNIX)
 s.connect(sys.argv[1])
-while True:
-    ready = select.select([0, s], [], [])[0]
-    if 0 in ready:
+def send():
+    try:
         data = os.read(0, 65536)
-        if not data: break
-        s.sendall(data)
-    if s in ready:
-        data = s.recv(65536)
-        if not data: break
-        while data: data = data[os.write(1, data):]
+        while data:
+            s.sendall(data)
+            data = os.read(0, 65536)
+        os._exit(0)
+    except OSError: pass
+threading.Thread(target=send, daemon=True).start()
+data = s.recv(65536)
+while data:
+    while data: data = data[os.write(1, data):]
+    data = s.recv(65536)
+os._exit(0)
 `;
 
-const node = `const s = require('net').connect(process.argv[1]);
+// `process.stdout` of a pipe blocks, a socket on its descriptor does not.
+const node = `const { connect, Socket } = require('net');
+const s = connect(process.argv[1]);
 s.on('error', () => process.exit(1));
 s.on('end', () => process.exitCode = 0);
 s.on('close', () => process.stdin.destroy());
-process.stdin.pipe(s); s.pipe(process.stdout);`;
+process.stdin.pipe(s); s.pipe(new Socket({ fd: 1 }));`;
 
 const perl = `use IO::Socket::UNIX; use IO::Select;
 my $s = IO::Socket::UNIX->new(Peer => $ARGV[0]) or exit 1;
