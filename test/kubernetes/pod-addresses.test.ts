@@ -187,7 +187,7 @@ describeKubernetes('nodes', "addresses of a pod's port", () => {
     const script = `require('http').createServer((q, r) => q.pipe(r)).listen(process.argv[1])`;
     await remote.exec(['node', '-e', script, socket], { detached: true });
     await waitFor('the socket', async () => (await remote.exec(['test', '-S', socket])).exitCode === 0);
-    const large = 'y'.repeat(1_000_000);
+    const large = 'y'.repeat(8_000_000);
     expect((await ask({ kind: 'forward', path, port: 0 }, '/', large)).body).toBe(large);
     expect(await remote.forwardSocket(socket)).toBe(path);
   });
