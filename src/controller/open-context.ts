@@ -8,6 +8,7 @@ import type { Fence } from '../shared/fence.ts';
 import type { Logger } from '../shared/log.ts';
 import type { HomePaths } from '../shared/paths.ts';
 import { systemRandom } from '../shared/random.ts';
+import { bytesPerGb } from '../shared/units.ts';
 import { svcVersion } from '../shared/version.ts';
 import { loadConfig } from '../spec/load-config.ts';
 import { loadSshPools } from '../spec/load-ssh-pools.ts';
@@ -19,8 +20,6 @@ import { readControllerHost } from './read-controller-host.ts';
 import { sweepFiles } from './deploy/service-files.ts';
 import { endReconcilersOfReplaced } from './replaced-state.ts';
 import { peerHomes } from './shared-homes.ts';
-
-const gib = 1_073_741_824;
 
 interface ContextOptions {
   readonly paths: HomePaths;
@@ -48,7 +47,7 @@ export async function openContext({ paths, state, log, term, fence }: ContextOpt
     log,
     startedAt: systemClock.now(),
     version: svcVersion,
-    serviceLimit: configuredLimit() ?? serviceLimit(availableParallelism(), totalmem() / gib),
+    serviceLimit: configuredLimit() ?? serviceLimit(availableParallelism(), totalmem() / bytesPerGb),
     controllerHost,
     term,
     fence,

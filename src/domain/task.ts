@@ -1,6 +1,6 @@
 import type { LoadBalancerSpec } from './load-balancer.ts';
 
-/** A task or service file after parsing: normalised, with defaults and variables. Times are in s, elsewhere in ms. */
+/** A task or service file after parsing: normalised, with defaults and variables. Times are in s; all other code uses ms. */
 export interface Task {
   readonly name: string | undefined;
   /** Absolute path on the machine where `svc` was run, or a git source. */

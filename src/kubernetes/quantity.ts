@@ -19,9 +19,6 @@ const suffixes: Readonly<Record<string, number>> = {
   Ei: 2 ** 60,
 };
 
-/** A GB in svc's files: the unit of graphics drivers and of SkyPilot's catalogue. */
-export const bytesPerGb = 2 ** 30;
-
 /** Kubernetes' notation (`500m`, `2Gi`, `1e3`, 4) as a number; undefined when invalid. */
 export function parseQuantity(quantity: string | number | undefined): number | undefined {
   if (typeof quantity === 'number') return quantity;

@@ -13,7 +13,7 @@ export function databaseLease(store: Store): LeaseLock {
 }
 
 /**
- * A lease stored elsewhere, with terms from the database: its taker claims a term above all earlier ones. A user may
+ * A lease outside the database, with terms from it: its taker claims a term above all earlier ones. A user may
  * edit the lease, or delete it so that it starts again with 1. A repeated term would let a former leader's writes pass;
  * a lower one would be refused forever.
  */

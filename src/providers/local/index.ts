@@ -31,11 +31,10 @@ import { type MachineRecord, MachineStore } from './machine-store.ts';
 import { endProcesses, tearDown } from './teardown.ts';
 import { isolationNames, outboundNames } from '../../remote/isolation/kinds.ts';
 import type { Random } from '../../shared/random.ts';
+import { bytesPerGb } from '../../shared/units.ts';
 
 /** With less free space, a program that logs, or a copy of a workdir, would fill the disk. */
 const minFreeBytes = 100 * 1_048_576;
-
-const bytesPerGb = 1_073_741_824;
 
 /** Few enough for socket paths, enough to avoid collisions. */
 const idDigits = 16;

@@ -4,6 +4,7 @@ import { isolationNames, outboundNames } from '../../remote/isolation/kinds.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { withLateness } from '../../shared/deadline.ts';
 import { SvcError } from '../../shared/errors.ts';
+import { bytesPerGb } from '../../shared/units.ts';
 import { checkOf, lateFinding, type CheckFinding } from '../check-finding.ts';
 import type { ProviderCheck } from '../provider.ts';
 import { reasonOf, type Host, type HostState } from './host.ts';
@@ -76,7 +77,7 @@ function describeHost({ facts, machines }: HostState): string {
     `${leftOf(free.cpus, cpus)} CPUs`,
     `${leftOf(free.memoryGb, memoryGb)} GB`,
     `GPUs: ${describeGpus(facts.gpus)}`,
-    `disk: ${Math.floor(facts.freeBytes / 1_073_741_824)} GB free`,
+    `disk: ${Math.floor(facts.freeBytes / bytesPerGb)} GB free`,
     facts.arch,
     facts.libc,
     `as ${facts.user}`,

@@ -1,6 +1,7 @@
 import type { KubeObject } from '../../../kubernetes/kube-api.ts';
 import { hasEnded, type Condition, type Pod, type Quantities } from '../../../kubernetes/pod.ts';
-import { bytesPerGb, podRequests, readQuantities } from '../../../kubernetes/quantity.ts';
+import { podRequests, readQuantities } from '../../../kubernetes/quantity.ts';
+import { bytesPerGb } from '../../../shared/units.ts';
 import { gpuKindOf, gpuResources, isSpotNode, type GpuKind, type GpuResource } from './gpu-labels.ts';
 
 /** The fields of a node that svc reads. */
