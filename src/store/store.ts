@@ -127,6 +127,6 @@ export interface LeadershipRepository {
   renew(seen: LeaseView, durationMs: number): Promise<LeaseView | undefined>;
   /** Takes the lease for another holder, with the next term. */
   take(seen: LeaseView, holder: string, durationMs: number): Promise<LeaseView | undefined>;
-  /** For a leader whose lease is outside the database: raises the term; lower ones are refused. False: `from` is outdated. */
+  /** With a lease outside the database: raises the term; lower ones are refused. False: `from` is outdated. */
   claim(from: number, term: number): Promise<boolean>;
 }
