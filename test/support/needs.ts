@@ -11,6 +11,7 @@ const packages = {
   ip: 'iproute2',
   openssl: 'openssl',
   pasta: 'passt',
+  perl: 'perl-base',
   postgres: 'postgresql',
   ps: 'procps',
   python3: 'python3',

@@ -9,6 +9,7 @@ import { randomHex } from '../../shared/hex.ts';
 import { Semaphore } from '../session/semaphore.ts';
 import type { Tunnel } from '../tunnel-records.ts';
 import type { ForwarderFiles } from './forwarder-files.ts';
+import { socketRelayCommand } from './socket-relay.ts';
 
 interface ForwardedTunnelsDeps {
   readonly records: ForwarderFiles['records'];
@@ -186,7 +187,7 @@ export class ForwardedTunnels {
     const { pod, tunnel } = state;
     const { to } = tunnel;
     if (typeof to === 'number') return api.portForward(pod, to, { signal });
-    const relay = await api.exec(pod, relayCommand(to), { stdin: true, signal });
+    const relay = await api.exec(pod, socketRelayCommand(to), { stdin: true, signal });
     let said = '';
     relay.stderr.on('data', (chunk: Buffer) => (said = (said + chunk.toString('utf8')).slice(-1_000)));
     void this.#watchRelay(state, relay, () => said.trim(), signal);
@@ -261,58 +262,4 @@ function joinStreams(client: Socket, stream: Duplex, clock: Clock): void {
   });
   client.pipe(stream, { end: false });
   stream.pipe(client);
-}
-
-/**
- * Connects stdin and stdout to a Unix socket in the pod, with the first of these programs that the image has. Each
- * program ends when the socket's other side ends, or when stdin ends.
- */
-const script = `if command -v socat > /dev/null; then exec socat -t 60 STDIO "UNIX-CONNECT:$1"
-elif command -v python3 > /dev/null; then exec python3 -c "$2" "$1"
-elif command -v node > /dev/null; then exec node -e "$3" "$1"
-elif command -v perl > /dev/null; then exec perl -e "$4" "$1"
-elif nc -h 2>&1 | grep -q -e '-[^ ]*U'; then exec nc -U "$1"
-fi
-echo "The image has none of socat, python3, node, perl and nc with -U, so that $1 cannot be reached." >&2
-exit 127`;
-
-// One direction must not wait for the other: a program that answers while it still reads would stop both.
-const python = `import os, socket, sys, threading
-s = socket.socket(socket.AF_UNIX)
-s.connect(sys.argv[1])
-def send():
-    try:
-        data = os.read(0, 65536)
-        while data:
-            s.sendall(data)
-            data = os.read(0, 65536)
-        os._exit(0)
-    except OSError: pass
-threading.Thread(target=send, daemon=True).start()
-data = s.recv(65536)
-while data:
-    while data: data = data[os.write(1, data):]
-    data = s.recv(65536)
-os._exit(0)
-`;
-
-// `process.stdout` of a pipe blocks, a socket on its descriptor does not.
-const node = `const { connect, Socket } = require('net');
-const s = connect(process.argv[1]);
-s.on('error', () => process.exit(1));
-s.on('end', () => process.exitCode = 0);
-s.on('close', () => process.stdin.destroy());
-process.stdin.pipe(s); s.pipe(new Socket({ fd: 1 }));`;
-
-const perl = `use IO::Socket::UNIX; use IO::Select;
-my $s = IO::Socket::UNIX->new(Peer => $ARGV[0]) or exit 1;
-my $both = IO::Select->new(\\*STDIN, $s);
-while (1) { for my $from ($both->can_read) {
-  sysread($from, my $data, 65536) or exit 0;
-  my $to = $from == $s ? \\*STDOUT : $s;
-  for (my $at = 0; $at < length $data;) { $at += syswrite($to, $data, length($data) - $at, $at) or exit 1 }
-} }`;
-
-function relayCommand(socketPath: string): readonly string[] {
-  return ['/bin/sh', '-c', script, 'sh', socketPath, python, node, perl];
 }
