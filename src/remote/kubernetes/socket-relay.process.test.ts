@@ -95,11 +95,13 @@ function testRelay(program: string): void {
         send(Buffer.from('some'));
         end();
         await closed;
-        await ended;
+        expect(await ended).toBeDefined();
       },
     );
   });
 }
 
-describe('with node', () => testRelay(process.execPath));
+describe('with node', () => {
+  testRelay(process.execPath);
+});
 for (const tool of ['python3', 'perl'] as const) needs(tool, () => testRelay(pathOf(tool) ?? ''));
