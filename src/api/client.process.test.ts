@@ -4,7 +4,7 @@ import { createServer, type RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { aClusterView, aHealth, anEventView, aServiceView, withApi, type ServedApi } from '../../test/support/api.ts';
+import { aClusterView, aHealth, anEventView, anUpdatePlan, aServiceView, withApi, type ServedApi } from '../../test/support/api.ts';
 import { withTempHome } from '../../test/support/temp-home.ts';
 import { systemClock } from '../shared/clock.ts';
 import { SvcError } from '../shared/errors.ts';
@@ -55,6 +55,22 @@ const trips: Readonly<
     go: ({ client }) => client.call('terminateService', { params: { name: 'chat' }, query: { purge: true } }),
     gets: { service: 'chat' },
     given: { params: { name: 'chat' }, query: { purge: true } },
+  },
+  updateService: {
+    go: ({ client }) =>
+      client.call('updateService', { params: { name: 'chat' }, body: { surge: { percent: 25 }, dryRun: true, ...source } }),
+    gets: anUpdatePlan,
+    given: { params: { name: 'chat' }, body: { surge: { percent: 25 }, dryRun: true, ...source } },
+  },
+  listVersions: {
+    go: ({ client }) => client.call('listVersions', { params: { name: 'chat' } }),
+    gets: { versions: [] },
+    given: { params: { name: 'chat' } },
+  },
+  rollbackService: {
+    go: ({ client }) => client.call('rollbackService', { params: { name: 'chat' }, body: { to: 1 } }),
+    gets: anUpdatePlan,
+    given: { params: { name: 'chat' }, body: { to: 1, dryRun: false } },
   },
   retryService: {
     go: ({ client }) => client.call('retryService', { params: { name: 'chat' } }),

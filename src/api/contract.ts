@@ -70,6 +70,28 @@ const blockerView = z.strictObject({
   nextAttemptAt: time.describe('When it is asked again, unless the refusal ends before'),
 });
 
+/** An update in progress, or one that stopped. */
+const updateView = z.strictObject({
+  from: z.int().describe('The version that it began with'),
+  startedAt: time,
+  stopped: z.boolean().describe('No replica of the new version became ready; `reason` says more'),
+  replicasReady: z.int().describe('Of the new version'),
+});
+
+/** What an update or a rollback changes. */
+const updatePlanView = z.strictObject({
+  version: z.int().nullable().describe('The new version; null when nothing changes'),
+  from: z.int(),
+  changes: z.array(z.string()).readonly().describe('The difference between the files, line by line, without values of secrets'),
+  replaced: z.int().describe('How many living replicas are replaced; 0 when the program stays the same'),
+  update: z.strictObject({
+    surge: z.union([z.int(), z.strictObject({ percent: z.int() })]).describe('Replicas beyond the desired number'),
+    maxUnavailable: z.int(),
+  }),
+});
+
+const dryRun = z.boolean().default(false).describe('Change nothing, and say what would change');
+
 /** A service in a listing. */
 export const serviceView = z.strictObject({
   name: z.string(),
@@ -89,6 +111,7 @@ export const serviceView = z.strictObject({
   requestedResources: z.string(),
   hourlyUsd: z.number(),
   reason: z.string().nullable(),
+  update: updateView.optional().describe('Until all replicas are of `version`'),
   controllerPid: z.int().nullable().describe("Process of the service's reconciler"),
   balancerPid: z.int().nullable(),
   processCrashes: z
@@ -242,6 +265,37 @@ export const contract = {
       service: serviceView,
       warning: z.string().optional().describe('What is not as it should be on the machine of the controller'),
     }),
+  },
+  updateService: {
+    params: named,
+    body: z.strictObject({
+      surge: z.union([z.int().min(0), z.strictObject({ percent: z.int().min(0).max(100) })]).optional(),
+      maxUnavailable: z.int().min(0).optional(),
+      dryRun,
+      ...taskSource,
+    }),
+    reply: updatePlanView,
+  },
+  listVersions: {
+    params: named,
+    reply: z.strictObject({
+      versions: z.array(
+        z.strictObject({
+          version: z.int(),
+          createdAt: time,
+          hash: z.string().describe('Of the file with its variables, without values of secrets; equal versions have the same'),
+          isCurrent: z.boolean(),
+          replicas: z.int().describe('Living replicas'),
+          replicasReady: z.int(),
+          changes: z.array(z.string()).readonly().describe('The difference from the version before'),
+        }),
+      ),
+    }),
+  },
+  rollbackService: {
+    params: named,
+    body: z.strictObject({ to: z.int().min(1).optional().describe('The last one that worked before, when absent'), dryRun }),
+    reply: updatePlanView,
   },
   terminateService: { params: named, query: z.strictObject({ purge }), reply: z.strictObject({ service: z.string() }) },
   retryService: {

@@ -31,6 +31,19 @@ export const routes = {
   getService: { method: 'GET', path: '/v1/services/:name', reply: 'json', summary: 'One service with its replicas' },
   createService: { method: 'POST', path: '/v1/services', reply: 'json', summary: 'Deploys a service' },
   terminateService: { method: 'DELETE', path: '/v1/services/:name', reply: 'json', summary: 'Terminates a service' },
+  updateService: {
+    method: 'POST',
+    path: '/v1/services/:name/versions',
+    reply: 'json',
+    summary: 'Replaces the file of a service; its replicas follow',
+  },
+  listVersions: { method: 'GET', path: '/v1/services/:name/versions', reply: 'json', summary: 'The versions of a service' },
+  rollbackService: {
+    method: 'POST',
+    path: '/v1/services/:name/rollback',
+    reply: 'json',
+    summary: 'Goes back to an earlier version of a service',
+  },
   retryService: {
     method: 'POST',
     path: '/v1/services/:name/retry',

@@ -17,15 +17,13 @@ export const otherWords: Readonly<Record<string, string>> = {
   terminate: 'serve terminate-replica',
   run: 'launch',
   ssh: 'exec',
+  apply: 'serve update',
+  edit: 'serve update',
+  scale: 'serve update',
+  replace: 'serve update',
+  rollout: 'serve update',
+  upgrade: 'serve update',
 };
-
-/** Commands that change a running service in other tools. svc has no such command yet. */
-const changingWords: readonly string[] = ['update', 'rollback', 'rollout', 'apply', 'edit', 'scale', 'replace'];
-
-/** How to get the same effect today. */
-const changingHint =
-  'A service that runs cannot be changed yet: an up of the same name is refused. Put the changed file up beside it under another name (svc serve up FILE -n NEW), ' +
-  'move clients over, and take the old one down: svc serve down NAME';
 
 interface CommandTable {
   readonly commands: readonly Command[];
@@ -38,12 +36,6 @@ export function unknownCommand(group: readonly string[], word: string, table: Co
   const paths = table.commands.filter(({ hidden }) => hidden !== true).map(({ path }) => path);
   const inGroup = paths.filter((path) => path.length === group.length + 1 && group.every((part, index) => path[index] === part));
   const available = [...inGroup.map((path) => path.at(-1) ?? ''), ...(group.length === 0 ? table.groups.map(({ name }) => name) : [])];
-  // A command with the same name but another purpose would mislead.
-  if (changesService(group, word)) {
-    const other = paths.find((path) => group.length === 0 && path.at(-1) === word)?.join(' ');
-    const also = other === undefined ? '' : `. What is called so is another thing: svc ${other}`;
-    return new SvcError('SVC_USAGE', `Unknown command '${word}'.`, { hint: `${changingHint}${also}` });
-  }
   const command = sameInOtherGroup(group, word, available, paths);
   const similar = didYouMean(word, available);
   const hint =
@@ -51,10 +43,6 @@ export function unknownCommand(group: readonly string[], word: string, table: Co
       ? `Did you mean: svc ${command}; all commands: ${help}`
       : `${similar === undefined ? '' : `Did you mean '${similar}'? `}Run: ${help}`;
   return new SvcError('SVC_USAGE', `Unknown command '${word}'.`, { hint });
-}
-
-function changesService([group]: readonly string[], word: string): boolean {
-  return group === 'serve' ? [...changingWords, 'upgrade'].includes(word) : group === undefined && changingWords.includes(word);
 }
 
 /** A command of another group with the same name or meaning: a better suggestion than a similar spelling. */

@@ -16,10 +16,11 @@ import type { DaemonContext } from './daemon-context.ts';
 import { readLogs } from './logs.ts';
 import { explainService } from './explain-service.ts';
 import { deployService } from './deploy/deploy-service.ts';
+import { rollbackService, updateService } from './deploy/update-service.ts';
 import { readMetrics } from './read-metrics.ts';
 import { retryService } from './retry-service.ts';
 import type { ServiceProcesses } from './supervise/service-processes.ts';
-import { clusterView, eventView, serviceView } from './views.ts';
+import { clusterView, eventView, serviceView, versionViews } from './views.ts';
 import { replicaEvent, transition, type ReplicaChange, type TransitionFacts } from '../domain/transition.ts';
 
 interface HandlerDeps {
@@ -82,6 +83,13 @@ export function createHandlers(deps: HandlerDeps): ApiHandlers {
     const shown = await viewIfExists(service);
     if (shown === undefined) throw new SvcError('SVC_SERVICE_NOT_FOUND', `Service '${service.name}' went away.`);
     return shown;
+  };
+
+  const applyVersion = async (name: string): Promise<void> => {
+    const service = await found(name);
+    await processes.ensure(service);
+    await processes.updateEdgeProxies();
+    processes.wake(service.key);
   };
 
   return {
@@ -148,6 +156,21 @@ export function createHandlers(deps: HandlerDeps): ApiHandlers {
       );
       processes.wake(key);
       return { service: params.name };
+    },
+    async updateService({ params, body }) {
+      const plan = await whileBusy(async () => updateService(context, await found(params.name), body));
+      if (!body.dryRun) await applyVersion(params.name);
+      return plan;
+    },
+    async listVersions({ params }) {
+      const service = await found(params.name);
+      const versions = await store.services.versions(service.name);
+      return { versions: [...versionViews(service, versions, await store.replicas.list(service.name))] };
+    },
+    async rollbackService({ params, body }) {
+      const plan = await whileBusy(async () => rollbackService(context, await found(params.name), body));
+      if (!body.dryRun) await applyVersion(params.name);
+      return plan;
     },
     async retryService({ params }) {
       const refusals = await retryService(context, () => found(params.name));

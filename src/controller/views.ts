@@ -1,14 +1,17 @@
+import { createHash } from 'node:crypto';
 import { networkInterfaces } from 'node:os';
-import type { BlockerView, ClusterView, EventView, JobView, ReplicaView, ServiceView } from '../api/contract.ts';
+import type { BlockerView, ClusterView, EventView, JobView, ReplicaView, RouteReply, ServiceView } from '../api/contract.ts';
 import { blockersOf, describeScope } from '../domain/placement/refusals.ts';
 import { isAlive, isEnded, isFailed } from '../domain/replica/replica-state.ts';
 import type { Task } from '../domain/task.ts';
+import { filesVersionOf } from '../domain/rollout.ts';
+import { describeChanges } from '../spec/describe-changes.ts';
 import { describeAutoscaling, describeResources } from '../spec/describe.ts';
 import type { ProcessCrash } from './supervise/service-processes.ts';
 import type { ServiceAtEdgeProxy } from './edge-proxy/edge-proxy-group.ts';
 import { isoTime } from '../shared/clock.ts';
 import type { ProcessIdentity } from '../shared/system/process-identity.ts';
-import type { ClusterRecord, EventRecord, JobRecord, ReplicaRecord, ServiceRecord } from '../domain/records.ts';
+import type { ClusterRecord, EventRecord, JobRecord, ReplicaRecord, ServiceRecord, VersionRecord } from '../domain/records.ts';
 
 const isoOrNull = (ms: number | null): string | null => (ms === null ? null : isoTime(ms));
 
@@ -76,6 +79,7 @@ export function serviceView(
     requestedResources: describeResources(task),
     hourlyUsd: replicas.reduce((sum, replica) => sum + (isEnded(replica.state) ? 0 : (replica.offer?.hourlyUsd ?? 0)), 0),
     reason: service.reason,
+    ...updateView(service, replicas),
     controllerPid: processes.reconciler?.pid ?? null,
     balancerPid: processes.balancer?.pid ?? null,
     processCrashes: processes.crashes.map(({ lastAt, ...crash }) => ({ ...crash, lastAt: isoTime(lastAt) })),
@@ -83,6 +87,40 @@ export function serviceView(
     ...(blockers.length === 0 ? {} : { blockers }),
     replicas: replicas.map(replicaView),
   };
+}
+
+function updateView({ memory, version }: ServiceRecord, replicas: readonly ReplicaRecord[]): Pick<ServiceView, 'update'> {
+  const { update, gaveUp } = memory;
+  if (update === undefined) return {};
+  const replicasReady = replicas.filter((replica) => replica.version === version && replica.state === 'READY').length;
+  return { update: { from: update.from, startedAt: isoTime(update.at), stopped: gaveUp, replicasReady } };
+}
+
+/** The versions of a service as listings show them, oldest first. */
+export function versionViews(
+  { version: current }: ServiceRecord,
+  versions: readonly VersionRecord[],
+  replicas: readonly ReplicaRecord[],
+): RouteReply<'listVersions'>['versions'] {
+  return versions.map((one, index) => {
+    const before = versions[index - 1];
+    const own = replicas.filter(({ version, state }) => version === one.version && isAlive(state));
+    return {
+      version: one.version,
+      createdAt: isoTime(one.createdAt),
+      hash: taskHash(one),
+      isCurrent: one.version === current,
+      replicas: own.length,
+      replicasReady: own.filter(({ state }) => state === 'READY').length,
+      changes: before === undefined ? [] : describeChanges(before, one, filesVersionOf(before) !== filesVersionOf(one)),
+    };
+  });
+}
+
+function taskHash(version: VersionRecord): string {
+  const { secrets, filesVersion, ...rest } = version.task;
+  const content = JSON.stringify({ ...rest, secrets: Object.keys(secrets), files: filesVersion ?? version.version });
+  return createHash('sha256').update(content).digest('hex').slice(0, 12);
 }
 
 /** Limit of listed blockers: a search may have been refused hundreds of offers. */

@@ -33,6 +33,11 @@ export function desiredReplicas(policy: ReplicaPolicy, load: ServiceLoad): numbe
   return Math.min(policy.maxReplicas, Math.max(atLeast, desired));
 }
 
+/** A target within the bounds of the policy, which an update may have changed. */
+export function withinBounds({ minReplicas, maxReplicas }: ReplicaPolicy, target: number): number {
+  return Math.min(maxReplicas, Math.max(minReplicas, target));
+}
+
 /** One decision of the autoscaler. It adopts the required number once the load has required it for long enough. */
 export function decideTarget(memory: AutoscalerMemory, policy: ReplicaPolicy, load: ServiceLoad): AutoscalerMemory {
   return adoptDesired(memory, policy, desiredReplicas(policy, load));

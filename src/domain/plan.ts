@@ -13,7 +13,8 @@ export interface PlannedReplica {
   readonly isUnseen?: boolean;
 }
 
-type Action = { readonly type: 'launch' } | { readonly type: 'stop'; readonly replicaId: number };
+/** One step of a plan. */
+export type Action = { readonly type: 'launch' } | { readonly type: 'stop'; readonly replicaId: number };
 
 /**
  * Actions that bring a service to `target` living replicas. Replicas to stop are chosen as in SkyServe: by state (the

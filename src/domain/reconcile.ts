@@ -1,17 +1,26 @@
-import { type AutoscalerMemory, decideTarget, desiredReplicas, initialAutoscaler, nextDecisionMs, requestRate } from './autoscale.ts';
+import {
+  type AutoscalerMemory,
+  decideTarget,
+  desiredReplicas,
+  initialAutoscaler,
+  nextDecisionMs,
+  requestRate,
+  withinBounds,
+} from './autoscale.ts';
 import type { BalancerReplica } from './balancer-link.ts';
 import { launchGate, rememberFailure, type LaunchGate } from './replica/crash-loop.ts';
 import { endpointSet, type EndpointCandidate } from './endpoint-set.ts';
 import { interruptedToDrain } from './replica/interruptions.ts';
-import { countReplicas, planReplicas, type PlannedReplica } from './plan.ts';
+import { countReplicas, type PlannedReplica } from './plan.ts';
 import { type Change, type NewEvent, type ReplicaRecord, type ServiceMemory, type ServiceRecord, subjectEvent } from './records.ts';
 import { fleetOf, withCapacity } from './replica/replica-capacity.ts';
 import { noReport, type ReplicaEnd, type ReplicaReport } from './replica/replica-report.ts';
 import { finalStates, isAlive, isEnded, isFailed, type EndCause } from './replica/replica-state.ts';
+import { isRolledOut, isSameProgram, planRollout, surgeOf } from './rollout.ts';
 import { serviceState, type ServiceState } from './service-state.ts';
 import { needsReplacement, silentToEnd, type SilentReplica } from './replica/silent-machines.ts';
-import type { Task } from './task.ts';
-import { transition, type ReplicaChange } from './transition.ts';
+import { defaultUpdate, type Task } from './task.ts';
+import { replicaEvent, transition, type ReplicaChange } from './transition.ts';
 
 /** All inputs of a decision about a service. Plain data. */
 export interface World {
@@ -20,7 +29,7 @@ export interface World {
   /** Monotonic ms, for durations within this process. */
   readonly monotonic: number;
   readonly service: ServiceRecord;
-  /** The tasks of the service's version and of each replica's. */
+  /** The tasks of the service's version, of its proven version and of each replica's. */
   readonly versions: ReadonlyMap<number, Task>;
   /** All records, oldest first. */
   readonly replicas: readonly ReplicaRecord[];
@@ -58,9 +67,11 @@ interface Stop extends ReplicaChange {
   readonly replica: ReplicaRecord;
 }
 
-/** The result of a decision. One transaction commits `stop`, `launch`, `service`, `events`. It may be repeated. */
+/** The result of a decision. One transaction commits `adopt`, `stop`, `launch`, `service`, `events`. It may be repeated. */
 export interface Decision {
   readonly launch: readonly Launch[];
+  /** Living replicas that the service's version takes over, because it changes nothing for them. */
+  readonly adopt: readonly Stop[];
   readonly stop: readonly Stop[];
   readonly endpoints: readonly BalancerReplica[];
   readonly service: Change<ServiceRecord>;
@@ -79,7 +90,7 @@ export interface Decision {
 export const keptEnded = 20;
 
 /** Causes of ends that do not indicate a fault of the program. */
-const desiredEnds: readonly EndCause[] = ['scale-down', 'user', 'service-down', 'preempted', 'interruption'];
+const desiredEnds: readonly EndCause[] = ['scale-down', 'update', 'user', 'service-down', 'preempted', 'interruption'];
 
 const isFailure = (cause: EndCause): boolean => !desiredEnds.includes(cause);
 
@@ -87,6 +98,8 @@ const isFailure = (cause: EndCause): boolean => !desiredEnds.includes(cause);
 export function reconcile(world: World): Decision {
   const draft = new Draft(world);
   applyEnds(draft);
+  adoptReplicas(draft);
+  recordProven(draft);
   if (world.service.desired === 'down') return removed(draft);
   const task = world.versions.get(world.service.version);
   if (task?.service === undefined) return draft.decision();
@@ -100,8 +113,10 @@ export function reconcile(world: World): Decision {
   const remaining = draft.replicas.filter(({ id }) => !replaced.has(id));
   const target = autoscale(draft, task, remaining);
   const desired = target === 0 && replicaPolicy.minReplicas === 0 ? 0 : target + replicaPolicy.numOverprovision;
-  const gate = gateOf(draft.service, desired, world.now);
-  scale(draft, task, { remaining, desired, gate });
+  const gate = gateOf(draft.service, attemptsOf(draft, task, desired), world.now);
+  // A version that never worked leaves the service to the last one that did.
+  const version = gate.gaveUp ? fallbackOf(draft) : world.service.version;
+  scale(draft, task, { remaining, desired, gate, version });
   const readyOthers = remaining.filter(({ state }) => state === 'READY').length;
   const facts = { readyOthers, desired, graceMs: gracefulTerminationSeconds * 1_000, now: world.now };
   for (const id of interruptedToDrain(interrupted, facts))
@@ -112,6 +127,7 @@ export function reconcile(world: World): Decision {
     // A replica that answers may have requests to finish, so it drains as an interrupted one.
     draft.stop(id, { cause: answers ? 'interruption' : machine.cause, reason: machine.reason, killed: true });
   }
+  finishUpdate(draft, desired);
   reportState(draft, desired, gate.gaveUp);
   return draft.decision();
 }
@@ -121,6 +137,7 @@ class Draft {
   readonly world: World;
   #replicas: readonly ReplicaRecord[];
   readonly #launch: Launch[] = [];
+  #adopt: readonly Stop[] = [];
   readonly #stop: Stop[] = [];
   readonly #events: NewEvent[] = [];
   #service: Change<ServiceRecord> = {};
@@ -153,8 +170,18 @@ class Draft {
     return this.world.reports.get(id) ?? noReport;
   }
 
-  launch(reason: string): void {
-    this.#launch.push({ version: this.world.service.version, reason });
+  launch(version: number, reason: string): void {
+    this.#launch.push({ version, reason });
+  }
+
+  /** Gives a replica the service's version. */
+  adopt(replica: ReplicaRecord): void {
+    const { now, service } = this.world;
+    const { version } = service;
+    const message = `Version ${version} changes nothing for it: it belongs to version ${version} now.`;
+    const event = replicaEvent(replica, { explanation: { cause: 'adopted', message }, now, serviceKey: service.key, to: replica.state });
+    this.#adopt = [...this.#adopt, { replica, change: { version }, event }];
+    this.#replicas = this.#replicas.map((one) => (one.id === replica.id ? { ...one, version } : one));
   }
 
   /** Ignores a replica that is terminating or has ended. A failure is counted in the same transaction. */
@@ -166,11 +193,14 @@ class Draft {
     const patch = { endCause: cause, reason };
     const change = transition(replica, { type: 'stop-requested', cause }, { explanation, now, serviceKey: service.key, patch });
     if (change === undefined) return;
-    if (isFailure(cause) && isAlive(replica.state)) {
+    // Failures of other versions say nothing about the service's version.
+    if (isFailure(cause) && isAlive(replica.state) && (replica.version === service.version || this.memory.gaveUp)) {
       const readyMs = replica.readySince === null ? 0 : now - replica.readySince;
       const failure = { at: now, everReady: replica.firstReadyAt !== null, readyMs, killed, ...(neverStarted && { neverStarted }) };
       this.patch({ memory: { ...this.memory, failures: rememberFailure(this.memory.failures, failure) } });
     }
+    // One commit changes a record once.
+    this.#adopt = this.#adopt.filter((adopted) => adopted.replica.id !== id);
     this.#stop.push({ replica, ...change });
     this.#replicas = this.#replicas.map((one) => (one.id === id ? { ...one, ...change.change } : one));
   }
@@ -186,6 +216,7 @@ class Draft {
   decision(): Decision {
     return {
       launch: this.#launch,
+      adopt: this.#adopt,
       stop: this.#stop,
       endpoints: endpointSet(endpointCandidates({ ...this.world, replicas: this.#replicas })),
       service: this.#service,
@@ -224,6 +255,47 @@ function applyEnds(draft: Draft): void {
   if (firstReadyAt === null && readyTimes.length > 0) draft.patch({ firstReadyAt: Math.min(...readyTimes) });
 }
 
+/** After an update that changes nothing for replicas, they belong to the new version. */
+function adoptReplicas(draft: Draft): void {
+  const { service, versions } = draft.world;
+  const task = versions.get(service.version);
+  if (task === undefined) return;
+  for (const replica of draft.living) {
+    const own = versions.get(replica.version);
+    if (replica.version === service.version || own === undefined) continue;
+    if (isSameProgram({ version: replica.version, task: own }, { version: service.version, task })) draft.adopt(replica);
+  }
+}
+
+/** The version of which a replica was last ready; 0: none. Services from before updates have only version 1. */
+export function provenVersionOf({ memory, firstReadyAt }: Pick<ServiceRecord, 'memory' | 'firstReadyAt'>): number {
+  return memory.provenVersion ?? (firstReadyAt === null ? 0 : 1);
+}
+
+function recordProven(draft: Draft): void {
+  const { version } = draft.world.service;
+  if (provenVersionOf(draft.service) === version && draft.memory.provenVersion !== undefined) return;
+  if (draft.replicas.some((replica) => replica.version === version && replica.firstReadyAt !== null))
+    draft.patch({ memory: { ...draft.memory, provenVersion: version } });
+}
+
+/** The version that the service keeps while its newest one does not work. */
+function fallbackOf(draft: Draft): number {
+  const proven = provenVersionOf(draft.service);
+  return draft.world.versions.has(proven) ? proven : draft.world.service.version;
+}
+
+/** Ends an update once all replicas are of the service's version. */
+function finishUpdate(draft: Draft, target: number): void {
+  const { service, now } = draft.world;
+  const { update } = draft.memory;
+  if (update === undefined || !isRolledOut(draft.replicas, { target, version: service.version })) return;
+  draft.patch({ memory: { ...draft.memory, update: undefined } });
+  const seconds = Math.max(0, Math.round((now - update.at) / 1_000));
+  const message = `The update from version ${update.from} to ${service.version} is complete after ${seconds} s.`;
+  draft.event({ at: now, cause: 'updated', message });
+}
+
 /** The replicas with silent machines that do not count as serving. */
 function silentReplicas(draft: Draft): readonly SilentReplica[] {
   return draft.living.flatMap(({ id, state }): readonly SilentReplica[] => {
@@ -243,8 +315,8 @@ function autoscale(draft: Draft, task: Task, remaining: readonly ReplicaRecord[]
   const policy = task.service?.replicaPolicy;
   const known = draft.memory.autoscaler;
   if (policy === undefined) return 0;
-  const before = known ?? initialAutoscaler(policy);
-  if (load === undefined) return before.target;
+  const before = known === null ? initialAutoscaler(policy) : { ...known, target: withinBounds(policy, known.target) };
+  if (load === undefined) return withinBounds(policy, before.target);
   const facts = { ...load, fleet: fleetOf(task, remaining) };
   const isBlind = !load.isComplete && desiredReplicas(policy, facts) < before.target;
   const after = isBlind ? before : decideTarget(before, policy, facts);
@@ -261,32 +333,51 @@ function autoscale(draft: Draft, task: Task, remaining: readonly ReplicaRecord[]
 const isSame = (a: AutoscalerMemory, b: AutoscalerMemory): boolean =>
   a.target === b.target && a.upCount === b.upCount && a.downCount === b.downCount;
 
-/** The service record remembers that the guard gave up, because the failures that caused it expire. */
-function gateOf({ memory, firstReadyAt }: ServiceRecord, desired: number, now: number): LaunchGate {
-  const gate = launchGate(memory.failures, desired, firstReadyAt !== null, now);
-  return { ...gate, gaveUp: gate.gaveUp || (memory.gaveUp && firstReadyAt === null) };
+/** Replicas that are launched at once: during an update no more than its surge, so a round of failures is smaller. */
+function attemptsOf(draft: Draft, task: Task, desired: number): number {
+  const surge = surgeOf(task.service?.update ?? defaultUpdate, desired);
+  return draft.memory.update === undefined ? desired : Math.min(desired, Math.max(1, surge));
 }
 
-/** Launches missing replicas, as far as the crash-loop guard allows, and stops surplus ones. */
+/** The service record remembers that the guard gave up, because the failures that caused it expire. */
+function gateOf(service: ServiceRecord, desired: number, now: number): LaunchGate {
+  const { memory } = service;
+  const isProven = provenVersionOf(service) === service.version;
+  const gate = launchGate(memory.failures, desired, isProven || memory.gaveUp, now);
+  return { ...gate, gaveUp: gate.gaveUp || (memory.gaveUp && !isProven) };
+}
+
+/** Launches missing replicas, as far as the crash-loop guard allows, and stops surplus ones and those of other versions. */
 function scale(
   draft: Draft,
   task: Task,
-  { remaining, desired, gate }: { readonly remaining: readonly ReplicaRecord[]; readonly desired: number; readonly gate: LaunchGate },
+  {
+    remaining,
+    desired,
+    gate,
+    version,
+  }: { readonly remaining: readonly ReplicaRecord[]; readonly desired: number; readonly gate: LaunchGate; readonly version: number },
 ): void {
   const { now, isInventoryKnown } = draft.world;
   const planned = withCapacity(task, remaining).map((replica) => {
     const { type } = draft.report(replica.id).machine;
     return { ...replica, mustKeep: type === 'silent', isUnseen: type === 'unseen' } satisfies PlannedReplica;
   });
-  const actions = planReplicas(planned, desired);
+  const limits = task.service?.update ?? defaultUpdate;
+  const actions = planRollout(planned, { target: desired, version, limits });
   const desiredText = `The service is to have ${countReplicas(desired)}`;
+  const versionOf = new Map(planned.map((replica) => [replica.id, replica.version]));
+  const whyStopped = (id: number): ReplicaEnd =>
+    versionOf.get(id) === version
+      ? { cause: 'scale-down', reason: `${desiredText}; this one is surplus.` }
+      : { cause: 'update', reason: `Version ${version} takes the place of version ${versionOf.get(id)}.` };
   let room = gate.atMost - remaining.filter(({ state }) => isAlive(state)).length;
   for (const action of actions) {
     if (action.type === 'stop') {
-      if (isInventoryKnown) draft.stop(action.replicaId, { cause: 'scale-down', reason: `${desiredText}; this one is surplus.` });
-    } else if (room > 0 && !gate.gaveUp && gate.notBefore <= now) {
+      if (isInventoryKnown) draft.stop(action.replicaId, whyStopped(action.replicaId));
+    } else if (room > 0 && (!gate.gaveUp || version !== draft.world.service.version) && gate.notBefore <= now) {
       room -= 1;
-      draft.launch(`${desiredText}.`);
+      draft.launch(version, `${desiredText}.`);
     }
   }
   if (gate.notBefore > now && actions.length > 0) draft.wakeAt = gate.notBefore;
@@ -306,15 +397,29 @@ function reportState(draft: Draft, desired: number, gaveUp: boolean): void {
     gaveUp,
   });
   if (state === service.state && memory.initialised && memory.gaveUp === gaveUp) return;
-  const reason = state === 'FAILED' && gaveUp ? whyGivenUp(service.name, replicas) : null;
-  draft.patch({ state, reason, memory: { ...memory, initialised: true, gaveUp } });
+  const fallback = fallbackOf(draft);
+  const isStopped = gaveUp && fallback !== service.version && !isDown;
+  // The failures of the new version must not delay replicas of the one that keeps serving.
+  const failures = isStopped && !memory.gaveUp ? [] : memory.failures;
+  const stopped = isStopped ? whyUpdateStopped(service, fallback, replicas) : null;
+  const reason = stopped ?? (state === 'FAILED' && gaveUp ? whyGivenUp(service.name, replicas) : null);
+  draft.patch({ state, reason, memory: { ...memory, initialised: true, gaveUp, failures } });
+  if (isStopped && !memory.gaveUp) draft.event({ at: now, cause: 'update-stopped', message: stopped ?? '' });
   if (state === service.state) return;
-  const message = reason ?? `The service is ${state}.`;
-  draft.event({ at: now, from: service.state, to: state, cause: gaveUp ? 'gave-up' : 'derived', message });
+  const message = isStopped ? `The service is ${state}.` : (reason ?? `The service is ${state}.`);
+  draft.event({ at: now, from: service.state, to: state, cause: gaveUp && !isStopped ? 'gave-up' : 'derived', message });
+}
+
+function whyUpdateStopped({ name, version }: ServiceRecord, fallback: number, replicas: readonly ReplicaRecord[]): string {
+  const what = `The update to version ${version} stopped, because none of its replicas became ready; version ${fallback} stays`;
+  return withLastFailure(what, name, replicas);
 }
 
 function whyGivenUp(service: string, replicas: readonly ReplicaRecord[]): string {
-  const what = 'No replica ever became ready, and no more are launched';
+  return withLastFailure('No replica ever became ready, and no more are launched', service, replicas);
+}
+
+function withLastFailure(what: string, service: string, replicas: readonly ReplicaRecord[]): string {
   const last = replicas.findLast(
     ({ reason, state, endCause }) =>
       reason !== null && isFailed(state === 'SHUTTING_DOWN' && endCause !== null ? finalStates[endCause] : state),

@@ -45,6 +45,10 @@ export interface ServiceMemory {
     readonly neverStarted?: boolean;
   }[];
   readonly gaveUp: boolean;
+  /** The newest version of which a replica was ever ready; absent before, and in records from before updates. */
+  readonly provenVersion?: number;
+  /** The update in progress or stopped: the version that it began with, and when. */
+  readonly update?: { readonly from: number; readonly at: number } | undefined;
   /** Knowledge about locations; absent in records of older versions. */
   readonly placement?: PlacementMemory;
   /**

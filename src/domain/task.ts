@@ -19,6 +19,8 @@ export interface Task {
   /** Volumes that exist at the provider, by the folder where they are mounted. */
   readonly volumes: Readonly<Record<string, string>>;
   readonly providerConfig: ProviderConfig;
+  /** The version whose copy of the working files is equal and used too; absent: this version's own. Set at an update. */
+  readonly filesVersion?: number;
   /** Valid fields that other modules handle (`volumes`, `config`, `pool`, …), by their names in the file. */
   readonly otherFields: readonly string[];
 }
@@ -104,7 +106,19 @@ export interface ServiceSpec {
   /** Whether the endpoint listens on all addresses rather than on loopback. */
   readonly expose: boolean;
   readonly loadBalancer: LoadBalancerSpec;
+  readonly update: UpdatePolicy;
 }
+
+/** How an update replaces replicas. `surge` and `maxUnavailable` are not both 0. */
+export interface UpdatePolicy {
+  /** Replicas beyond the desired number during an update: a number, or a share of the desired number. */
+  readonly surge: number | { readonly percent: number };
+  /** How many fewer replicas than desired may be ready because of an update. */
+  readonly maxUnavailable: number;
+}
+
+/** The update policy of a file that sets none. */
+export const defaultUpdate = { surge: 1, maxUnavailable: 0 } as const satisfies UpdatePolicy;
 
 /** The closed list of names for `load_balancing_policy`. */
 export const loadBalancingPolicies = ['round_robin', 'least_load', 'instance_aware_least_load'] as const;

@@ -65,6 +65,8 @@ export const errorCodes = {
     'Choose another name, or take the old one down first.',
   ),
   SVC_SERVICE_NOT_FOUND: row('not-found', 'There is no service of that name.', 'Run: svc serve status'),
+  SVC_VERSION_NOT_FOUND: row('not-found', 'The service has no such version to go back to.', 'Run: svc serve versions NAME'),
+  SVC_UPDATE_CONFLICT: row('conflict', 'Another command changes the service at this moment.', 'Run the command again.'),
   SVC_REPLICA_NOT_FOUND: row('not-found', 'The service has no replica with that id.', 'Run: svc serve status NAME'),
   SVC_REPLICA_ENDING: row('conflict', 'The replica is already being terminated or has failed.', 'Nothing to do; add --purge to force.'),
   SVC_CLUSTER_NOT_FOUND: row('not-found', 'There is no cluster of that name.', 'Run: svc status'),

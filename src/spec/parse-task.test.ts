@@ -82,6 +82,7 @@ test('defaults are filled in', () => {
         trustedProxies: [],
         metricsPort: undefined,
       },
+      update: { surge: 1, maxUnavailable: 0 },
     },
     volumes: {},
     providerConfig: {},
@@ -131,6 +132,7 @@ service:
     trusted_proxies: [10.0.0.0/8, "::1"]
     metrics_port: 9090
   protocol: H2C
+  update: {surge: 25%, max_unavailable: 2}
 `);
   expect(service).toEqual({
     readinessProbe: {
@@ -178,6 +180,7 @@ service:
       trustedProxies: ['10.0.0.0/8', '::1'],
       metricsPort: 9_090,
     },
+    update: { surge: { percent: 25 }, maxUnavailable: 2 },
   });
 });
 

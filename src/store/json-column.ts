@@ -1,6 +1,6 @@
 import { withDefaults } from '../domain/load-balancer.ts';
 import type { OfferRecord, ServiceMemory } from '../domain/records.ts';
-import type { Task } from '../domain/task.ts';
+import { defaultUpdate, type Task, type UpdatePolicy } from '../domain/task.ts';
 import { SvcError } from '../shared/errors.ts';
 import { parseJson, withCurrentNames, isObject } from '../shared/json.ts';
 import type { ReplicaAddress } from '../shared/replica-address.ts';
@@ -34,7 +34,10 @@ const formerTaskNames = new Map([['placeConfig', 'providerConfig']]);
 export function taskFromJson(text: string, column: string): Task {
   const task = checked(withCurrentNames(parseJson(text), formerTaskNames), column, isTask);
   const { service } = task;
-  return service === undefined ? task : { ...task, service: { ...service, loadBalancer: withDefaults(service.loadBalancer) } };
+  if (service === undefined) return task;
+  // Tasks from before updates existed have no update policy.
+  const update: UpdatePolicy | undefined = service.update;
+  return { ...task, service: { ...service, loadBalancer: withDefaults(service.loadBalancer), update: update ?? defaultUpdate } };
 }
 
 function checked<Value>(value: unknown, column: string, isValue: Guard<Value>): Value {

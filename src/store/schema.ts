@@ -30,7 +30,8 @@ export interface ServiceTable {
   revision: number;
 }
 
-interface VersionTable {
+/** Versions of services. */
+export interface VersionTable {
   service: string;
   version: number;
   task: Json;

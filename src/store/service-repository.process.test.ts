@@ -53,6 +53,22 @@ describeStores('services', (driver) => {
     });
   });
 
+  test('a version is added together with the change of its service, or not at all', async () => {
+    await withStore(driver, async (store) => {
+      const service = await addService(store);
+      const version = aVersion({ version: 2, task: aTask({ run: 'new', filesVersion: 1 }) });
+      const event = anEvent({ cause: 'update' });
+      const changed = await store.services.addVersion(service, { version: 2 }, version, event);
+      expect(changed).toEqual({ ...service, version: 2, revision: service.revision + 1 });
+      // The record was read before the first addition.
+      expect(await store.services.addVersion(service, { version: 3 }, aVersion({ version: 3 }), event)).toBeUndefined();
+      expect(await store.services.versions('chat')).toEqual([aVersion({}), version]);
+      expect(await store.services.get('chat')).toEqual(changed);
+      expect((await store.events.list({ subject: 'chat' })).filter(({ cause }) => cause === 'update')).toHaveLength(1);
+      expect(await store.services.versions('other')).toEqual([]);
+    });
+  });
+
   test('every field can be changed and read back', async () => {
     await withStore(driver, async (store) => {
       const service = await addService(store);

@@ -6,7 +6,7 @@ import { fromJson, fromJsonOrNull, taskFromJson, toJson, isServiceMemory } from 
 import { isProcessIdentity } from '../shared/system/process-identity.ts';
 import { insertReplica, updateReplica } from './replica-rows.ts';
 import type { Change, ReplicaRecord, ServiceRecord, VersionRecord } from '../domain/records.ts';
-import type { Schema, ServiceTable } from './schema.ts';
+import type { Schema, ServiceTable, VersionTable } from './schema.ts';
 import type { ServiceRepository } from './store.ts';
 
 /** Rolls a transaction back after another process changed a record first. */
@@ -83,6 +83,20 @@ export function serviceRepository(driver: Driver): ServiceRepository {
       }),
 
     version: (name, version) => findVersion(db, name, version),
+
+    async versions(name) {
+      const rows = await db.selectFrom('versions').selectAll().where('service', '=', name).orderBy('version').execute();
+      return rows.map(toVersion);
+    },
+
+    addVersion: (seen, change, version, event) =>
+      driver.write(async (writer) => {
+        const service = await updateService(writer, seen, change);
+        if (service === undefined) return undefined;
+        await insertVersion(writer, version);
+        await insertEvent(writer, event);
+        return service;
+      }),
   };
 }
 
@@ -165,7 +179,10 @@ function toRecord(row: Selectable<ServiceTable>): ServiceRecord {
 
 async function findVersion(db: Kysely<Schema>, service: string, version: number): Promise<VersionRecord | undefined> {
   const row = await db.selectFrom('versions').selectAll().where('service', '=', service).where('version', '=', version).executeTakeFirst();
-  if (row === undefined) return undefined;
+  return row === undefined ? undefined : toVersion(row);
+}
+
+function toVersion(row: Selectable<VersionTable>): VersionRecord {
   return {
     service: row.service,
     version: row.version,

@@ -66,6 +66,15 @@ export interface ServiceRepository {
   /** Removes the service, its versions and its replicas; its events stay. Succeeds if it is already removed. */
   remove(name: string, key: string, event: NewEvent): Promise<void>;
   version(name: string, version: number): Promise<VersionRecord | undefined>;
+  /** All versions, oldest first. */
+  versions(name: string): Promise<readonly VersionRecord[]>;
+  /** Adds a version in one transaction with `change`. Undefined, with nothing added, if the service is no longer as read. */
+  addVersion(
+    seen: ServiceRecord,
+    change: Change<ServiceRecord>,
+    version: VersionRecord,
+    event: NewEvent,
+  ): Promise<ServiceRecord | undefined>;
 }
 
 /** Replicas of all services; ids count within a service. */

@@ -78,6 +78,15 @@ export const aHealth: RouteReply<'health'> = {
   log: '/log',
 };
 
+/** The reply of `updateService` and `rollbackService`. */
+export const anUpdatePlan: RouteReply<'updateService'> = {
+  version: 2,
+  from: 1,
+  changes: ['-run: a', '+run: b'],
+  replaced: 1,
+  update: { surge: 1, maxUnavailable: 0 },
+};
+
 /** A line of a history. */
 export function anEventView(id: number, message = 'It happened.'): RouteReply<'serviceEvents'> {
   return contract.serviceEvents.reply.parse({ id, at, service: 'chat', replicaId: null, from: null, to: null, cause: 'test', message });
@@ -98,6 +107,9 @@ export function handlersWith(given: Partial<ApiHandlers>): ApiHandlers {
     createService: unexpected,
     terminateService: unexpected,
     retryService: unexpected,
+    updateService: unexpected,
+    listVersions: unexpected,
+    rollbackService: unexpected,
     terminateReplica: unexpected,
     serviceEvents: unexpected,
     explainService: unexpected,

@@ -1,5 +1,5 @@
 import { readLoadBalancer } from '../../src/domain/load-balancer.ts';
-import type { Resources, ServiceSpec, Task } from '../../src/domain/task.ts';
+import { defaultUpdate, type Resources, type ServiceSpec, type Task } from '../../src/domain/task.ts';
 import type { PlaceableOffer } from '../../src/domain/placement.ts';
 import { newReplica, type ReplicaRecord, type ServiceRecord, type VersionRecord } from '../../src/domain/records.ts';
 import { freshControllerRecord, type ControllerRecord } from '../../src/launcher/controller-record.ts';
@@ -97,6 +97,7 @@ export function aServiceSpec(change: Partial<ServiceSpec> = {}): ServiceSpec {
     gracefulTerminationSeconds: 60,
     expose: false,
     loadBalancer: readLoadBalancer({}),
+    update: defaultUpdate,
     ...change,
   };
 }

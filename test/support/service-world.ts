@@ -16,6 +16,7 @@ import { homePaths, servicePaths, type ServicePaths } from '../../src/shared/pat
 import { seededRandom } from '../../src/shared/random.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { ReplicaRecord } from '../../src/domain/records.ts';
+import { compareAndSwap } from '../../src/store/compare-and-swap.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { BalancerListeners, BalancerView } from '../../src/controller/service/balancer-client.ts';
 import { runService } from '../../src/controller/service/run-service.ts';
@@ -201,6 +202,21 @@ export class World {
   }
 }
 
+/** Adds a version whose task has this change, as `svc serve update` does. */
+export async function updateWorld({ store, clock }: World, change: Partial<Task>): Promise<void> {
+  await compareAndSwap(
+    () => store.services.get('chat'),
+    async (service) => {
+      const current = await store.services.version('chat', service.version);
+      const version = service.version + 1;
+      const task = { ...(current?.task ?? aTask()), ...change, filesVersion: 1 };
+      const memory = { ...service.memory, failures: [], gaveUp: false, update: { from: service.version, at: clock.now() } };
+      const event = { at: 0, subject: 'chat', subjectKey: '0a1b2c3d', replicaId: null, from: null, to: null, cause: 'update', message: '' };
+      return store.services.addVersion(service, { version, memory }, aVersion({ version, task }), event);
+    },
+  );
+}
+
 export async function withWorld(
   use: (world: World) => Promise<void>,
   policy: Partial<ReplicaPolicy> = {},
@@ -213,7 +229,8 @@ export async function withWorld(
   const store = await openStore({ path: join(home, 'state.db'), clock });
   try {
     const spec = aServiceSpec();
-    const task = aTask({ service: { ...spec, replicaPolicy: { ...spec.replicaPolicy, ...policy } }, ...change });
+    const atLeast = policy.minReplicas === undefined ? {} : { maxReplicas: policy.minReplicas };
+    const task = aTask({ service: { ...spec, replicaPolicy: { ...spec.replicaPolicy, ...atLeast, ...policy } }, ...change });
     const event = { at: 0, subject: 'chat', subjectKey: '0a1b2c3d', replicaId: null, from: null, to: null, cause: 'up', message: '' };
     await store.services.add(aService({ revision: 0 }), aVersion({ task }), event, 1);
     const world = new World(store, home, seed, clock, offers);

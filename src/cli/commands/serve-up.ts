@@ -1,4 +1,4 @@
-import type { EventView, ServiceView } from '../../api/contract.ts';
+import type { ServiceView } from '../../api/contract.ts';
 import { hourlyPrice } from '../../domain/price.ts';
 import type { Task } from '../../domain/task.ts';
 import { SvcError } from '../../shared/errors.ts';
@@ -9,8 +9,7 @@ import { type ServiceFile, type TaskArgs, readServiceFile } from '../task-source
 import { renderController, renderPlan } from '../listing/plan-listing.ts';
 import { planService, refuseEmpty } from './serve-plan.ts';
 import type { Ui } from '../ui.ts';
-import type { ApiClient } from '../../api/client.ts';
-import { isStep, renderLiveEvent } from '../listing/event-line.ts';
+import { followService, type FollowGoal } from './follow-service.ts';
 
 interface UpArgs extends TaskArgs {
   readonly file: string;
@@ -44,7 +43,7 @@ export async function serveUp(args: UpArgs, context: CommandContext): Promise<vo
     for (const line of summary) ui.say(line);
     ui.say(`Service '${name}' is coming up at ${created.endpoint}${created.exposed ? exposedNote : ''}`);
   }
-  const service = follow ? await followUntilReady(name, context) : created;
+  const service = follow ? await followService(name, untilReady, context) : created;
   if (service === undefined) {
     ui.say(`Service '${name}' goes on coming up. To take it down: svc serve down ${name}`);
     return;
@@ -127,66 +126,18 @@ function showInPipe(service: ServiceView, followed: boolean, ui: Ui): void {
   ui.print(service.endpoint);
 }
 
-/** How long one stream of events is read before the service is polled again, ms. */
-const pollIntervalMs = 2_000;
-const retryMs = 500;
-
-/** Consecutive connection failures until the command gives up. A controller that died is started again before that. */
-const maxFailures = 5;
-
 /** The service cannot become ready: nothing launches replicas. In other states failed replicas are replaced. */
 const failedStates: readonly string[] = ['FAILED', 'CONTROLLER_FAILED', 'FAILED_CLEANUP'];
 
-/**
- * Shows a service's events until its first replica is ready; undefined when interrupted. Starts the controller again if
- * it dies meanwhile. Throws SVC_SERVICE_FAILED when it cannot become ready, SVC_SERVICE_NOT_FOUND when terminated.
- */
-async function followUntilReady(name: string, context: CommandContext): Promise<ServiceView | undefined> {
-  const { ui, clock, signal, connection } = context;
-  const progress = ui.progress();
-  let after = 0;
-  let failures = 0;
-  try {
-    while (!signal.aborted) {
-      progress.now('Waiting for the first replica to be ready');
-      try {
-        const api = await connection.client((text) => progress.now(text));
-        const service = await api.call('getService', { params: { name } });
-        if (service.replicasReady > 0) return service;
-        if (failedStates.includes(service.status)) throw failure(service);
-        if (service.status === 'SHUTTING_DOWN') throw new SvcError('SVC_SERVICE_NOT_FOUND', `Service '${name}' is being terminated.`);
-        for await (const event of eventsFor(api, name, after, context)) {
-          after = event.id;
-          if (isStep(event)) progress.line(renderLiveEvent(event, ui.sayWidth));
-          if (event.to === 'READY' || (event.replicaId === null && failedStates.includes(event.to ?? ''))) break;
-        }
-        failures = 0;
-      } catch (error) {
-        if (!(error instanceof SvcError) || error.kind !== 'transient' || failures >= maxFailures) throw error;
-        failures += 1;
-        await clock.sleep(retryMs, signal);
-      }
-    }
-    return undefined;
-  } finally {
-    progress.stop();
-  }
-}
-
-/** Yields the new events of the next two seconds. */
-async function* eventsFor(api: ApiClient, name: string, after: number, { clock, signal }: CommandContext): AsyncGenerator<EventView> {
-  const pause = new AbortController();
-  const cancel = clock.after(pollIntervalMs, () => pause.abort());
-  try {
-    yield* api.lines('serviceEvents', {
-      params: { name },
-      query: { follow: true, after },
-      signal: AbortSignal.any([signal, pause.signal]),
-    });
-  } finally {
-    cancel();
-  }
-}
+const untilReady: FollowGoal = {
+  text: 'Waiting for the first replica to be ready',
+  isReached(service) {
+    if (service.replicasReady > 0) return true;
+    if (failedStates.includes(service.status)) throw failure(service);
+    return false;
+  },
+  mayReach: ({ to, replicaId }) => to === 'READY' || (replicaId === null && failedStates.includes(to ?? '')),
+};
 
 function failure(service: ServiceView): SvcError {
   const failed = service.replicas.findLast(({ status }) => status.startsWith('FAILED'));

@@ -31,6 +31,7 @@ export function renderServices(services: readonly ServiceView[], options: Listin
     ...renderTable(serviceColumns(services, options), services, options.width),
     ...services.flatMap((service) => [
       ...exposedLine(service),
+      ...updateLine(service),
       ...balancersLine(service, options),
       ...crashLines(service, options),
       ...reasonLines(service.name, service.reason, options),
@@ -46,6 +47,12 @@ export function renderServices(services: readonly ServiceView[], options: Listin
 
 function exposedLine({ name, exposed }: ServiceView): readonly string[] {
   return exposed ? [`  ${name}: its endpoint is exposed: other machines reach it`] : [];
+}
+
+function updateLine({ name, version, update, targetReplicas }: ServiceView): readonly string[] {
+  // A stopped update is the reason of the service.
+  if (update === undefined || update.stopped) return [];
+  return [`  ${name}: updating from version ${update.from} to ${version}: ${update.replicasReady} of ${targetReplicas} replicas are ready`];
 }
 
 /** Balancers on other machines. Shown when one is unhealthy, or with --verbose. */

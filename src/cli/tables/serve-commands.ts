@@ -32,6 +32,67 @@ const up = defineCommand({
   run: async (args, context) => (await import('../commands/serve-up.ts')).serveUp(args, context),
 });
 
+const waitUpdated = {
+  kind: 'switch',
+  summary: 'follow until all replicas have the new version (default on a terminal)',
+  offSummary: 'return at once',
+} as const;
+
+const update = defineCommand({
+  path: ['serve', 'update'],
+  summary: 'Change a running service to a new version of its file',
+  description:
+    'Shows the difference and asks. Replicas are replaced one after the other: a new one is ready before an old one is drained. ' +
+    'They stay when only the service section changes. A version of which no replica becomes ready stops the update, and the version before serves on.',
+  arguments: { name: serviceName, file: { ...taskFile, summary: 'service file (YAML)' } },
+  options: {
+    ...taskOptions,
+    surge: { kind: 'value', label: 'N|P%', summary: 'replicas beyond the desired number meanwhile; 1 when the file says nothing' },
+    maxUnavailable: {
+      kind: 'integer',
+      label: 'N',
+      min: 0,
+      max: 10_000,
+      summary: 'how many fewer may be ready meanwhile; for where there is no machine for one more',
+    },
+    wait: waitUpdated,
+    yes,
+    json,
+  },
+  examples: [
+    'svc serve update chat service.yaml',
+    'svc serve update chat service.yaml --env MODEL=large --surge 50%',
+    'svc serve update chat service.yaml --surge 0 --max-unavailable 1',
+  ],
+  destructive: true,
+  run: async (args, context) => (await import('../commands/serve-update.ts')).serveUpdate(args, context),
+});
+
+const rollback = defineCommand({
+  path: ['serve', 'rollback'],
+  summary: 'Go back to an earlier version of a service',
+  description: 'The earlier version, with the files that it had, becomes the newest one. Replicas that still run it are kept.',
+  arguments: { name: serviceName },
+  options: {
+    to: { kind: 'integer', label: 'VERSION', min: 1, max: Number.MAX_SAFE_INTEGER, summary: 'the last one that worked before when absent' },
+    wait: waitUpdated,
+    yes,
+    json,
+  },
+  examples: ['svc serve rollback chat', 'svc serve rollback chat --to 3 --yes'],
+  destructive: true,
+  run: async (args, context) => (await import('../commands/serve-update.ts')).serveRollback(args, context),
+});
+
+const versions = defineCommand({
+  path: ['serve', 'versions'],
+  summary: 'Show the versions of a service, and what each one changed',
+  arguments: { name: serviceName },
+  options: { json },
+  examples: ['svc serve versions chat'],
+  run: async (args, context) => (await import('../commands/serve-update.ts')).serveVersions(args, context),
+});
+
 const plan = defineCommand({
   path: ['serve', 'plan'],
   summary: 'Show the locations that a service would get, their costs, and the reasons',
@@ -150,4 +211,18 @@ const retry = defineCommand({
 });
 
 /** `svc serve …` */
-export const serveCommands: readonly Command[] = [up, plan, status, explain, logs, metrics, down, retry, events, terminateReplica];
+export const serveCommands: readonly Command[] = [
+  up,
+  update,
+  rollback,
+  versions,
+  plan,
+  status,
+  explain,
+  logs,
+  metrics,
+  down,
+  retry,
+  events,
+  terminateReplica,
+];

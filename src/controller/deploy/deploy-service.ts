@@ -19,7 +19,7 @@ import { checkMetricsPort, chooseEndpointPort, chooseEdgeProxyPort, claimedPort,
 import type { PortClaim } from './port-claims.ts';
 import { takeSnapshot } from '../../provision/files/snapshot.ts';
 import { serviceFiles } from './service-files.ts';
-import { keepTlsFiles, withUploaded } from './uploads.ts';
+import { keepTlsFiles, tlsFolder, withUploaded } from './uploads.ts';
 
 /** Input of `up`. */
 export interface ServiceRequest {
@@ -78,17 +78,7 @@ const attempts = 8;
 export async function createService(context: DaemonContext, request: ServiceRequest): Promise<ServiceRecord> {
   const task = await readServiceTask(request, context);
   if (request.name !== undefined) await refuseTaken(context, request.name);
-  const { providers, candidates } = await collectOffersNow(task.resources, () => context.states(), {
-    clock: context.clock,
-    nodes: task.numNodes,
-    providerConfig: task.providerConfig,
-  });
-  const used = providers.filter(({ name }) => candidates.some(({ offer }) => offer.provider === name));
-  refuseSharedPorts(task, used);
-  refuseMountsAnywhere(
-    task,
-    used.flatMap(({ provider }) => provider ?? []),
-  );
+  await checkOffers(context, task);
 
   const key = randomHex(8);
   const files = servicePaths(context.paths, key);
@@ -97,8 +87,8 @@ export async function createService(context: DaemonContext, request: ServiceRequ
   try {
     const { note } = await takeSnapshot(task, files.versionDir(1), context.paths.home);
     // A controller on another machine cannot read the user's local files.
-    const kept = await keepTlsFiles(task, request.upload !== undefined || context.store.isShared, files.dir);
-    for (const name of ['v1', 'tls']) await shared.save(key, name, join(files.dir, name));
+    const kept = await keepTlsFiles(task, request.upload !== undefined || context.store.isShared, files.dir, 1);
+    for (const name of ['v1', tlsFolder(1)]) await shared.save(key, name, join(files.dir, name));
     return await addRecords(context, request, kept, key, note);
   } catch (error) {
     // After a lost database connection the service may be recorded. If not, the daemon removes folder and kept files.
@@ -112,9 +102,24 @@ export async function createService(context: DaemonContext, request: ServiceRequ
   }
 }
 
+/** Throws if no provider offers a machine for the task, or if the offering ones cannot run it. */
+export async function checkOffers(context: DaemonContext, task: Task): Promise<void> {
+  const { providers, candidates } = await collectOffersNow(task.resources, () => context.states(), {
+    clock: context.clock,
+    nodes: task.numNodes,
+    providerConfig: task.providerConfig,
+  });
+  const used = providers.filter(({ name }) => candidates.some(({ offer }) => offer.provider === name));
+  refuseSharedPorts(task, used);
+  refuseMountsAnywhere(
+    task,
+    used.flatMap(({ provider }) => provider ?? []),
+  );
+}
+
 /** Reads the task of a service. Throws if this controller cannot run it. */
 export async function readServiceTask(
-  request: ServiceRequest,
+  request: Omit<ServiceRequest, 'expose' | 'port'>,
   { paths, clock, controllerHost }: Pick<DaemonContext, 'paths' | 'clock' | 'controllerHost'>,
 ): Promise<Task> {
   const task = withUploaded(parseTask({ ...request, workdir: request.workdir }), request.upload, paths);
@@ -216,6 +221,6 @@ async function refuseTaken(context: DaemonContext, name: string): Promise<void> 
   if (taken === undefined) return;
   const what = taken.desired === 'down' ? 'is still being terminated' : 'exists already';
   throw new SvcError('SVC_NAME_IN_USE', `A service named '${name}' ${what}.`, {
-    hint: `Choose another name with -n, or take it down first: svc serve down ${name}`,
+    hint: `To change it: svc serve update ${name} FILE. Otherwise choose another name with -n, or take it down first: svc serve down ${name}`,
   });
 }

@@ -24,7 +24,7 @@ test('uploaded keys stay with the service, readable by their owner only', async 
     const from = join(paths.uploadsDir, upload, 'tls');
     mkdirSync(from, { recursive: true });
     for (const name of ['key.pem', 'certificate.pem']) writeFileSync(join(from, name), name, { mode: 0o600 });
-    const kept = (await keepTlsFiles(withUploaded(task, upload, paths), true, join(home, 'service'))).service?.tls;
+    const kept = (await keepTlsFiles(withUploaded(task, upload, paths), true, join(home, 'service'), 1)).service?.tls;
     expect(readFileSync(kept?.keyfile ?? '', 'utf8')).toBe('key.pem');
     expect(readFileSync(kept?.certfile ?? '', 'utf8')).toBe('certificate.pem');
     expect(statSync(kept?.keyfile ?? '').mode & 0o777).toBe(0o600);

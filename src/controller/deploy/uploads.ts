@@ -1,5 +1,5 @@
 import { cp, mkdir, readdir, rm, stat } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import type { ServiceSpec, Task } from '../../domain/task.ts';
 import { withUploads } from '../../domain/upload-layout.ts';
 import type { HomePaths } from '../../shared/paths.ts';
@@ -17,23 +17,35 @@ export function withUploaded(task: Task, upload: string | undefined, paths: Home
 
 type TlsFiles = NonNullable<ServiceSpec['tls']>;
 
-const tlsFilesIn = (dir: string): TlsFiles => ({ keyfile: join(dir, 'tls', 'key.pem'), certfile: join(dir, 'tls', 'certificate.pem') });
+const tlsFilesIn = (dir: string): TlsFiles => ({ keyfile: join(dir, 'key.pem'), certfile: join(dir, 'certificate.pem') });
+
+/** Name of the folder of a version's TLS files, in the service's folder. */
+export function tlsFolder(version: number): string {
+  return version === 1 ? 'tls' : `tls-${version}`;
+}
 
 /** With `isNeeded`, copies the endpoint's TLS files to the service's folder: their origin may vanish earlier. */
-export async function keepTlsFiles(task: Task, isNeeded: boolean, dir: string): Promise<Task> {
+export async function keepTlsFiles(task: Task, isNeeded: boolean, dir: string, version: number): Promise<Task> {
   const tls = task.service?.tls;
   if (!isNeeded || tls === undefined || task.service === undefined) return task;
-  const kept = tlsFilesIn(dir);
-  await mkdir(join(dir, 'tls'), { recursive: true, mode: 0o700 });
+  const folder = join(dir, tlsFolder(version));
+  const kept = tlsFilesIn(folder);
+  await mkdir(folder, { recursive: true, mode: 0o700 });
   await cp(tls.keyfile, kept.keyfile);
   await cp(tls.certfile, kept.certfile);
   return { ...task, service: { ...task.service, tls: kept } };
 }
 
+/** The folder of TLS files that a controller kept in its service folder; undefined for files of the user. */
+export function keptTlsFolder({ tls }: ServiceSpec, dir: string): string | undefined {
+  if (tls === undefined || basename(dirname(dirname(tls.keyfile))) !== basename(dir)) return undefined;
+  return basename(dirname(tls.keyfile));
+}
+
 /** Points TLS files that another controller kept in its service folder to the local folder, which has them too. */
 export function withOwnTlsFiles(spec: ServiceSpec, dir: string): ServiceSpec {
-  const isKept = spec.tls?.keyfile.endsWith(join('/', basename(dir), 'tls', 'key.pem')) === true;
-  return isKept ? { ...spec, tls: tlsFilesIn(dir) } : spec;
+  const folder = keptTlsFolder(spec, dir);
+  return folder === undefined ? spec : { ...spec, tls: tlsFilesIn(join(dir, folder)) };
 }
 
 /**

@@ -1,5 +1,13 @@
 import type { SuspectReason } from '../../domain/balancer-link.ts';
-import { endpointCandidates, keptEnded, reconcile, type Decision, type Launch, type World } from '../../domain/reconcile.ts';
+import {
+  endpointCandidates,
+  keptEnded,
+  provenVersionOf,
+  reconcile,
+  type Decision,
+  type Launch,
+  type World,
+} from '../../domain/reconcile.ts';
 import { newReplica, type NewEvent, type ReplicaRecord, type ServiceRecord, subjectEvent } from '../../domain/records.ts';
 import type { OccupiedLocation } from '../../domain/placement.ts';
 import { nextMachineReport, withoutPastSilence, type MachineReport } from '../../domain/replica/replica-report.ts';
@@ -136,7 +144,11 @@ export class Reconciler implements Loop {
     const service = await store.services.get(name, key);
     if (service === undefined) return this.#finished();
     const replicas = await store.replicas.list(name);
-    await this.#loadVersions([service.version, ...replicas.filter(({ state }) => !isEnded(state)).map(({ version }) => version)]);
+    await this.#loadVersions([
+      service.version,
+      provenVersionOf(service),
+      ...replicas.filter(({ state }) => !isEnded(state)).map(({ version }) => version),
+    ]);
     this.#drive(replicas, signal);
     const { retry } = service.memory;
     if (retry === 'all' || retry === 'early') return this.#forgetRefusals(retry);
@@ -178,7 +190,8 @@ export class Reconciler implements Loop {
   /** Versions never change, so each is read once. Replicas of an unreadable version keep serving. */
   async #loadVersions(versions: readonly number[]): Promise<void> {
     for (const version of new Set(versions)) {
-      if (this.#versions.has(version)) continue;
+      // 0: no version was ever ready.
+      if (version === 0 || this.#versions.has(version)) continue;
       try {
         this.#versions.set(version, await this.#context.task(version));
       } catch (error) {
@@ -240,16 +253,17 @@ export class Reconciler implements Loop {
 
   /** Writes the decision in one transaction. Returns false when a record that it rests on has changed meanwhile. */
   async #commit(service: ServiceRecord, decision: Decision): Promise<boolean> {
-    const { service: change, events, stop, launch, endpoints } = decision;
+    const { service: change, events, adopt, stop, launch, endpoints } = decision;
+    const changed = [...adopt, ...stop];
     const { store, endpoint } = this.#context;
-    if (Object.keys(change).length + events.length + stop.length + launch.length === 0) {
+    if (Object.keys(change).length + events.length + changed.length + launch.length === 0) {
       endpoint.publish(endpoints);
       return true;
     }
     const added = launch.map((one, index) => this.#newReplica(service, one, service.nextReplicaId + index));
     let committed: Committed | undefined;
     try {
-      committed = await store.services.commit(service, { change, events, changed: stop, added });
+      committed = await store.services.commit(service, { change, events, changed, added });
     } catch (error) {
       this.#refuse(decision);
       throw error;
@@ -259,7 +273,7 @@ export class Reconciler implements Loop {
       return false;
     }
     this.#trackHandles(committed.replicas);
-    for (const { replica } of stop) this.#drivers.get(replica.id)?.obeyRecord();
+    for (const { replica } of changed) this.#drivers.get(replica.id)?.obeyRecord();
     // Records may have changed during the commit, so the set is computed again.
     endpoint.refresh();
     this.#context.wake();
@@ -275,10 +289,11 @@ export class Reconciler implements Loop {
   }
 
   /** Runs when a record that the decision changes was outdated. */
-  async #readAgain({ stop }: Decision): Promise<void> {
-    if (stop.length === 0) return;
+  async #readAgain({ adopt, stop }: Decision): Promise<void> {
+    const changed = [...adopt, ...stop];
+    if (changed.length === 0) return;
     const listed = new Map((await this.#context.store.replicas.list(this.#context.name)).map((record) => [record.id, record]));
-    for (const { replica } of stop) {
+    for (const { replica } of changed) {
       const record = listed.get(replica.id);
       if (record !== undefined) this.#handles.get(replica.id)?.reset(record);
     }

@@ -11,6 +11,7 @@ import { isoTime } from '../../shared/clock.ts';
 import { messageOf, SvcError } from '../../shared/errors.ts';
 import { unlessAborted } from '../../shared/deadline.ts';
 import type { Change, ReplicaRecord } from '../../domain/records.ts';
+import { filesVersionOf } from '../../domain/rollout.ts';
 import { missingTarget } from '../../domain/replica/replica-capacity.ts';
 import { jobName } from './replica-program.ts';
 import type { ReplicaHandle } from './replica-handle.ts';
@@ -27,12 +28,13 @@ export async function launchReplica(context: ServiceContext, handle: ReplicaHand
   await handle.patch({ machineId });
   const { record } = handle;
   const task = await context.task(record.version);
+  const filesVersion = filesVersionOf({ version: record.version, task });
   await unlessAborted(context.filesRestored ?? Promise.resolve(), signal);
   await bootstrap(
     { provider, id: machineId },
     {
       task,
-      snapshot: { dir: context.files.versionDir(record.version), name: `v${record.version}` },
+      snapshot: { dir: context.files.versionDir(filesVersion), name: `v${filesVersion}` },
       delivery: await context.deployment.delivery(provider, record.offer?.region),
       jobName,
       identity: {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { withWorld, type World } from '../../../test/support/service-world.ts';
+import { updateWorld, withWorld, type World } from '../../../test/support/service-world.ts';
 import { isAlive, isEnded } from '../../domain/replica/replica-state.ts';
 import { seededRandom, type Random } from '../../shared/random.ts';
 
@@ -59,6 +59,7 @@ const faults: Readonly<Record<string, (world: World, random: Random) => Promise<
   },
   'decisions are not written': ({ store: { services } }) => failNext(services, false),
   'a decision is written and the database cannot say so': ({ store: { services } }) => failNext(services, true),
+  'a user updates the service': (world, random) => updateWorld(world, { run: `program ${Math.floor(random() * 3)}` }),
   'the control is killed': async (world, random) => {
     world.crashAtCall(1 + Math.floor(random() * 9), random() < 0.5 ? 'before' : 'after');
     for (let step = 0; step < 50 && !world.isDead; step += 1) await world.clock.advance(200);
@@ -105,6 +106,8 @@ test.for(seeds())('after random faults the service returns to its desired state 
         const ready = (await world.replicas()).filter(({ state }) => state === 'READY');
         expect(new Set(world.cloud.living.map(({ id }) => id))).toEqual(new Set(ready.map(({ machineId }) => machineId)));
         expect((await world.replicas()).filter(({ state }) => !isEnded(state))).toHaveLength(3);
+        const service = await world.store.services.get('chat');
+        expect([service?.memory.update, ...ready.map(({ version }) => version)]).toEqual([undefined, ...ready.map(() => service?.version)]);
         expect(new Set(world.sets.at(-1))).toEqual(new Set(ready.map(({ id }) => id)));
       } catch (error) {
         throw new Error(`seed ${seed}: ${injected.join('; ')}`, { cause: error });

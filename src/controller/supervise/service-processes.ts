@@ -25,7 +25,7 @@ import type { RecentCrashes } from './process-crashes.ts';
 import { termConfig } from '../leadership/lease-source.ts';
 import { endAt, Supervisor, type ProcessEnd, type Supervised } from './supervisor.ts';
 import { serviceFiles, type ServiceFiles } from '../deploy/service-files.ts';
-import { withOwnTlsFiles } from '../deploy/uploads.ts';
+import { keptTlsFolder, withOwnTlsFiles } from '../deploy/uploads.ts';
 
 const endGraceMs = 2_000;
 /** How long removing the buckets of a gone service may delay the daemon. */
@@ -57,6 +57,8 @@ export class ServiceProcesses {
   readonly #starting = new Map<string, Promise<void>>();
   readonly #failing = new Map<string, Set<Kind>>();
   /** Per service: settles when the last change of its processes is recorded. */
+  /** By service key: the version for which its balancer was configured. */
+  readonly #configured = new Map<string, number>();
   readonly #recording = new Map<string, Promise<void>>();
   /** Keys of services that are gone but still have buckets that could not be removed. */
   readonly #kept = new Set<string>();
@@ -79,14 +81,26 @@ export class ServiceProcesses {
 
   /** Starts or adopts the processes of a service; does nothing when they are already supervised. */
   async ensure(service: ServiceRecord): Promise<void> {
-    if (this.#all.has(service.key)) return;
+    if (this.#all.has(service.key)) return this.#renewBalancer(service);
     const starting = this.#starting.get(service.key) ?? this.#begin(service).finally(() => this.#starting.delete(service.key));
     this.#starting.set(service.key, starting);
     await starting;
   }
 
+  /** A new version of the service may need a balancer with another configuration. */
+  async #renewBalancer(service: ServiceRecord): Promise<void> {
+    if (this.#configured.get(service.key) === service.version) return;
+    if (this.#proxies === undefined) {
+      const config = await this.#writeBalancerConfig(service);
+      if (config === undefined) return;
+      this.#all.get(service.key)?.balancer?.renew({ version: codeVersion(), config });
+    }
+    this.#configured.set(service.key, service.version);
+  }
+
   async #begin(service: ServiceRecord): Promise<void> {
     const config = this.#proxies === undefined ? await this.#writeBalancerConfig(service) : undefined;
+    if (config !== undefined) this.#configured.set(service.key, service.version);
     const version = codeVersion();
     const { term } = this.#context;
     const files = servicePaths(this.#context.paths, service.key);
@@ -144,7 +158,8 @@ export class ServiceProcesses {
     const recorded = (await this.#context.store.services.version(name, version))?.task.service;
     if (recorded === undefined) return undefined;
     const { dir } = servicePaths(this.#context.paths, key);
-    await this.#files.restore(key, 'tls', join(dir, 'tls'));
+    const folder = keptTlsFolder(recorded, dir);
+    if (folder !== undefined) await this.#files.restore(key, folder, join(dir, folder));
     const spec = withOwnTlsFiles(recorded, dir);
     this.#specs.set(key, { version, spec });
     return spec;
@@ -237,6 +252,7 @@ export class ServiceProcesses {
     this.#recording.delete(key);
     this.#endpoints?.forget(key);
     this.#specs.delete(key);
+    this.#configured.delete(key);
   }
 
   /** Returns false when a bucket is left: the folder that names it then stays, and the next daemon retries. */

@@ -66,7 +66,7 @@ const restartGraceMs = 2_000;
  * broken connection means a death, unless another live process answers on the socket: the successor.
  */
 export class Supervisor {
-  readonly #what: Supervised;
+  #what: Supervised;
   readonly #deps: SupervisorDeps;
   readonly #stop = new AbortController();
   #greeting: Greeting | undefined;
@@ -79,6 +79,7 @@ export class Supervisor {
   /** Settles when the process being restarted is gone: it holds what the next one needs. */
   #restart: Promise<void> | undefined;
   #end: ProcessEnd = 'died';
+  #cancelRenewal: CancelTimer = () => undefined;
   #deaths = 0;
   #lastExitCode: number | undefined;
   /** How the last started process ended, as text; undefined while it lives, and for a found process. */
@@ -111,6 +112,14 @@ export class Supervisor {
   /** Sends a hint to the process, in one line. Without a process it is lost. */
   send(line: string): void {
     this.#greeting?.socket.write(`${line}\n`);
+  }
+
+  /** Changes the expected hello. The process is renewed if it has another one. */
+  renew(desired: Supervised['desired']): void {
+    this.#what = { ...this.#what, desired };
+    this.#mayBeOld = true;
+    this.#cancelRenewal();
+    if (this.#greeting !== undefined) this.#cancelRenewal = this.#renewIfOld(this.#greeting);
   }
 
   /** Stops supervising the process without ending it. Never rejects. */
@@ -192,12 +201,12 @@ export class Supervisor {
       this.#greeting = current;
       this.#silent = undefined;
       this.#deps.onUp(identity);
-      const cancelRenewal = this.#renewIfOld(current);
+      this.#cancelRenewal = this.#renewIfOld(current);
       const { heartbeats } = current;
       const watched = { heartbeats, waitedMs: () => cpuWaitMs(identity.pid) };
       const cancelWatch = watchForHang(watched, this.#deps.clock, () => this.#killHung(identity));
       await current.closed;
-      cancelRenewal();
+      this.#cancelRenewal();
       cancelWatch();
       this.#greeting = undefined;
       current = await this.#greet();

@@ -20,6 +20,7 @@ export type ReplicaState = (typeof replicaStates)[number];
 /** Why a replica terminates. Decides its final state once its machine is gone. */
 export const endCauses = [
   'scale-down',
+  'update',
   'user',
   'service-down',
   'program-failed',
@@ -52,6 +53,7 @@ export type ReplicaEvent =
 /** Final state of a replica by the cause of its end. */
 export const finalStates: Readonly<Record<EndCause, ReplicaState>> = {
   'scale-down': 'TERMINATED',
+  update: 'TERMINATED',
   user: 'TERMINATED',
   'service-down': 'TERMINATED',
   'program-failed': 'FAILED',

@@ -1,10 +1,13 @@
-import { existsSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { createReadStream, existsSync } from 'node:fs';
 import { mkdir, realpath, rm } from 'node:fs/promises';
 import { join, relative } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { isDeepStrictEqual } from 'node:util';
 import type { Task } from '../../domain/task.ts';
 import type { LocalSource } from './delivery.ts';
 import { ignoreRules } from './ignore-rules.ts';
-import { kindOf } from './scan.ts';
+import { kindOf, scanTree } from './scan.ts';
 import { copyTree } from '../../remote/copy-tree.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { hasErrno, messageOf, SvcError } from '../../shared/errors.ts';
@@ -40,6 +43,28 @@ export async function takeSnapshot(task: Task, dir: string, home: string): Promi
       throw new SvcError('SVC_FILE_UNREADABLE', `The working directory cannot be copied: ${messageOf(error)}`, { cause: error });
     throw error;
   }
+}
+
+/** Whether two copies of `takeSnapshot` have the same content. Times do not count: a checkout changes them. */
+export async function isSameSnapshot(a: string, b: string): Promise<boolean> {
+  if (!existsSync(a) || !existsSync(b)) return false;
+  const [left, right] = [(await scanTree(a)).entries, (await scanTree(b)).entries];
+  if (left.length !== right.length) return false;
+  for (const [index, entry] of left.entries()) {
+    const other = right[index];
+    if (other === undefined || !isDeepStrictEqual({ ...entry, mtime: 0 }, { ...other, mtime: 0 })) return false;
+    if (entry.kind === 'file' && !(await isSameFile(join(a, entry.path), join(b, other.path)))) return false;
+  }
+  return true;
+}
+
+async function isSameFile(a: string, b: string): Promise<boolean> {
+  const digest = async (path: string): Promise<string> => {
+    const hash = createHash('sha256');
+    await pipeline(createReadStream(path), hash);
+    return hash.digest('hex');
+  };
+  return (await digest(a)) === (await digest(b));
 }
 
 /** Where a task's files are copied. `name` is unique among all copies of their owner. */

@@ -1,5 +1,5 @@
 import { readLoadBalancer } from '../../domain/load-balancer.ts';
-import type { ReadinessProbe, ReplicaPolicy, ResourceAlternatives, ServiceSpec } from '../../domain/task.ts';
+import { defaultUpdate, type ReadinessProbe, type ReplicaPolicy, type ResourceAlternatives, type ServiceSpec } from '../../domain/task.ts';
 import { expandPath, type PathBase } from '../paths.ts';
 import { fixedReplicas, type ServiceFields } from '../schema/service.ts';
 import { replicaPortOf } from './service-rules.ts';
@@ -16,6 +16,7 @@ export function readService(fields: ServiceFields, resources: ResourceAlternativ
     gracefulTerminationSeconds: fields.graceful_termination ?? fields.graceful_drain_seconds ?? 60,
     expose: fields.expose,
     loadBalancer: fields.load_balancer ?? readLoadBalancer({}),
+    update: fields.update === undefined ? defaultUpdate : { surge: fields.update.surge, maxUnavailable: fields.update.max_unavailable },
   };
 }
 

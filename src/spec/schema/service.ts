@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { loadBalancerSettings, readLoadBalancer, type LoadBalancerSetting } from '../../domain/load-balancer.ts';
-import { loadBalancingPolicies, replicaProtocols } from '../../domain/task.ts';
+import { defaultUpdate, loadBalancingPolicies, replicaProtocols, type UpdatePolicy } from '../../domain/task.ts';
 import { isAddressRange } from '../../shared/address-range.ts';
 import {
   anyMap,
@@ -118,6 +118,29 @@ const balancerFields = loadBalancerSettings.map(([name, setting]) => {
 });
 const loadBalancer = section(Object.fromEntries(balancerFields)).transform(readLoadBalancer);
 
+const surge = reading(z.union([z.int().min(0).max(10_000), z.string()]), (given): Reading<UpdatePolicy['surge']> => {
+  if (typeof given === 'number') return { ok: given };
+  const percent = /^(\d{1,3})%$/.exec(given)?.[1];
+  if (percent === undefined || Number(percent) > 100) return { problem: 'is neither a number of replicas nor a share such as 25%' };
+  return { ok: { percent: Number(percent) } };
+});
+
+const update = section({
+  surge: defaulted(
+    surge,
+    'Replicas beyond the desired number during an update: a number, or a share of that number such as `25%`.',
+    defaultUpdate.surge,
+  ),
+  max_unavailable: defaulted(
+    replicaCount,
+    'How many fewer replicas than desired may be ready because of an update.',
+    defaultUpdate.maxUnavailable,
+  ),
+}).refine(
+  ({ surge: extra, max_unavailable: fewer }) => fewer > 0 || (typeof extra === 'number' ? extra : extra.percent) > 0,
+  'sets both surge and max_unavailable to 0, so that no replica could be replaced\nSet one of them to 1 or more.',
+);
+
 const tls = section({
   keyfile: required(someText, 'Path of the private key (PEM) on this machine, relative to the file.'),
   certfile: required(someText, 'Path of the certificate chain (PEM) on this machine, relative to the file.'),
@@ -158,6 +181,7 @@ export const serviceSection = section({
     'auto',
   ),
   load_balancer: field(loadBalancer, 'Settings of the endpoint.'),
+  update: field(update, 'How `svc serve update` replaces replicas.'),
   graceful_termination: field(
     duration,
     'How long requests of a replica that goes away may take to end: seconds, or text such as `5m`.',

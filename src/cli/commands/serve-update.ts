@@ -1,0 +1,177 @@
+import type { ApiClient } from '../../api/client.ts';
+import type { EventView, RouteReply, ServiceView } from '../../api/contract.ts';
+import { countReplicas } from '../../domain/plan.ts';
+import { hourlyPrice } from '../../domain/price.ts';
+import { surgeOf } from '../../domain/rollout.ts';
+import { SvcError } from '../../shared/errors.ts';
+import type { CommandContext } from '../command.ts';
+import { safeLines } from '../listing/display-text.ts';
+import { formatAge } from '../listing/format-values.ts';
+import { renderTable } from '../listing/table.ts';
+import { serviceNotFound } from '../name-patterns.ts';
+import { readServiceFile, type TaskArgs } from '../task-source.ts';
+import { followService, type FollowGoal } from './follow-service.ts';
+
+interface ConfirmedArgs {
+  readonly name: string;
+  readonly wait: boolean | undefined;
+  readonly yes: boolean;
+  readonly json: boolean;
+}
+
+interface UpdateArgs extends TaskArgs, ConfirmedArgs {
+  readonly file: string;
+  readonly surge: string | undefined;
+  readonly maxUnavailable: number | undefined;
+}
+
+type UpdatePlan = RouteReply<'updateService'>;
+
+/** Timeout, ms: copying a large workdir takes minutes. */
+const updateTimeoutMs = 600_000;
+
+/** `svc serve update`: shows what a changed file changes, asks, and has the controller replace the replicas. */
+export async function serveUpdate(args: UpdateArgs, context: CommandContext): Promise<void> {
+  const { connection } = context;
+  const surge = args.surge === undefined ? {} : { surge: readSurge(args.surge) };
+  const { task, body: given } = await readServiceFile(args.file, args, context);
+  const api = await existingApi(args.name, context);
+  const upload = await connection.bring(task, given.file, () => undefined);
+  const body = {
+    ...given,
+    ...(upload !== undefined && { upload }),
+    ...surge,
+    ...(args.maxUnavailable !== undefined && { maxUnavailable: args.maxUnavailable }),
+  };
+  await change(args, context, api, (dryRun) =>
+    api.call('updateService', { params: { name: args.name }, body: { ...body, dryRun }, timeoutMs: updateTimeoutMs }),
+  );
+}
+
+interface RollbackArgs extends ConfirmedArgs {
+  readonly to: number | undefined;
+}
+
+/** `svc serve rollback`: the same with an earlier version instead of a file. */
+export async function serveRollback(args: RollbackArgs, context: CommandContext): Promise<void> {
+  const api = await existingApi(args.name, context);
+  const to = args.to === undefined ? {} : { to: args.to };
+  await change(args, context, api, (dryRun) => api.call('rollbackService', { params: { name: args.name }, body: { ...to, dryRun } }));
+}
+
+async function existingApi(name: string, { connection }: CommandContext): Promise<ApiClient> {
+  const api = await connection.existing();
+  if (api === undefined) throw serviceNotFound(name);
+  return api;
+}
+
+function readSurge(text: string): number | { readonly percent: number } {
+  const [, digits, percent] = /^(\d{1,5})(%?)$/.exec(text) ?? [];
+  const value = Number(digits);
+  if (digits === undefined || (percent === '%' && value > 100))
+    throw new SvcError('SVC_USAGE', `--surge ${text} is neither a number of replicas nor a share such as 25%.`);
+  return percent === '%' ? { percent: value } : value;
+}
+
+/** Shows the plan, asks, makes the change, and follows it on a terminal. */
+async function change(
+  { name, yes, wait, json }: ConfirmedArgs,
+  context: CommandContext,
+  api: ApiClient,
+  request: (dryRun: boolean) => Promise<UpdatePlan>,
+): Promise<void> {
+  const { ui } = context;
+  const service = await api.call('getService', { params: { name } });
+  const planned = await request(true);
+  if (planned.version === null) {
+    if (json) ui.json(planned);
+    else ui.say(`Service '${name}' is at this version already (${planned.from}); nothing changes.`);
+    return;
+  }
+  if (!json) for (const line of planLines(planned, service)) ui.quote(line);
+  if (!(await ui.confirm(`Update service '${name}' to version ${planned.version}?`, yes, true)))
+    throw new SvcError('SVC_ABORTED', 'Nothing was changed.');
+  const after = await lastEventId(api, name);
+  const done = await request(false);
+  if (!json) ui.say(`Service '${name}' is updating to version ${done.version}.`);
+  if (wait ?? ui.outIsTerminal) {
+    const followed = await followService(name, untilUpdated(done.version ?? 0), context, { after });
+    if (followed === undefined) ui.say(`The update goes on. To see it: svc serve status ${name}`);
+    else if (!json) ui.say(`Service '${name}' runs version ${done.version} (${countReplicas(followed.replicasReady)} ready).`);
+  } else if (!json) ui.say(`  See it      svc serve status ${name}`);
+  if (json) ui.json(done);
+  else ui.say(`  Go back     svc serve rollback ${name}`);
+}
+
+function planLines({ version, from, changes, replaced, update }: UpdatePlan, service: ServiceView): readonly string[] {
+  const title = `Version ${version} of '${service.name}' differs from version ${from}:`;
+  const shown = changes.length === 0 ? ['  (only in how the update is made)'] : changes.map(changeLine);
+  return [title, ...shown, replacementLine(replaced, update, service)];
+}
+
+/** Keeps the indentation of the file. */
+function changeLine(line: string): string {
+  return `  ${safeLines(line).join(' ')}`;
+}
+
+function replacementLine(replaced: number, update: UpdatePlan['update'], { targetReplicas, replicas }: ServiceView): string {
+  if (replaced === 0) return 'The replicas stay: nothing changes for their program.';
+  const surge = surgeOf(update, targetReplicas);
+  const fewer = update.maxUnavailable === 0 ? 'none fewer than now ready' : `up to ${update.maxUnavailable} fewer ready`;
+  const price = Math.max(0, ...replicas.flatMap(({ endedAt, hourlyUsd }) => (endedAt === null && hourlyUsd !== null ? [hourlyUsd] : [])));
+  const cost = surge * price === 0 ? '' : `, which cost about ${hourlyPrice(surge * price)}`;
+  return `${countReplicas(replaced)} will be replaced, with up to ${countReplicas(surge, 'more')} meanwhile${cost}, and ${fewer}.`;
+}
+
+/** So that only events after the change are shown. */
+async function lastEventId(api: ApiClient, name: string): Promise<number> {
+  let last = 0;
+  for await (const { id } of api.lines('serviceEvents', { params: { name } })) last = id;
+  return last;
+}
+
+function untilUpdated(version: number): FollowGoal {
+  return {
+    text: 'Waiting for the new version to take over',
+    isReached(service) {
+      if (service.version !== version)
+        throw new SvcError('SVC_UPDATE_CONFLICT', `Another update of '${service.name}' took the place of version ${version}.`);
+      if (service.update?.stopped === true)
+        throw new SvcError('SVC_SERVICE_FAILED', service.reason ?? `The update to version ${version} stopped.`, {
+          hint: `Go back to the version before: svc serve rollback ${service.name}. Or correct the file and update again.`,
+        });
+      return service.update === undefined;
+    },
+    mayReach: ({ cause }: EventView) => cause === 'updated' || cause === 'update-stopped' || cause === 'update',
+  };
+}
+
+interface VersionsArgs {
+  readonly name: string;
+  readonly json: boolean;
+}
+
+/** `svc serve versions`: lists the versions of a service, and what each one changed. */
+export async function serveVersions({ name, json }: VersionsArgs, context: CommandContext): Promise<void> {
+  const { ui, clock } = context;
+  const reply = await (await existingApi(name, context)).call('listVersions', { params: { name } });
+  if (json) return ui.json(reply);
+  const rows = reply.versions.toReversed();
+  const lines = renderTable(
+    [
+      { title: 'VERSION', value: ({ version }) => String(version) },
+      { title: 'CREATED', value: ({ createdAt }) => formatAge(createdAt, clock.now()) },
+      { title: 'HASH', value: ({ hash }) => hash, dropOrder: 1 },
+      { title: 'REPLICAS', value: ({ replicas, replicasReady }) => (replicas === 0 ? '-' : `${replicasReady}/${replicas}`) },
+      { title: 'STATE', value: ({ isCurrent, replicas }) => (isCurrent ? 'current' : replicas > 0 ? 'being replaced' : 'kept') },
+    ],
+    rows,
+    ui.outWidth,
+  );
+  for (const line of lines) ui.print(line);
+  for (const { version, changes } of rows.filter((one) => one.changes.length > 0)) {
+    ui.print('');
+    ui.print(ui.paint('strong', `Version ${version} changed`));
+    for (const line of changes) ui.print(changeLine(line));
+  }
+}

@@ -1,0 +1,137 @@
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { anOffer, aReplica } from '../../../test/support/builders.ts';
+import { aDaemonContext } from '../../../test/support/daemon-context.ts';
+import { FakeClock } from '../../../test/support/fake-clock.ts';
+import { providersOf } from '../../../test/support/providers.ts';
+import { withTempHome } from '../../../test/support/temp-home.ts';
+import type { ServiceRecord } from '../../domain/records.ts';
+import { FakeCloud } from '../../providers/fake/fake-cloud.ts';
+import { FakeProvider } from '../../providers/fake/index.ts';
+import { servicePaths } from '../../shared/paths.ts';
+import { seededRandom } from '../../shared/random.ts';
+import { openStore } from '../../store/open-store.ts';
+import type { DaemonContext } from '../daemon-context.ts';
+import { createService } from './deploy-service.ts';
+import { rollbackService, updateService, type UpdatePlan } from './update-service.ts';
+
+interface Deployed {
+  readonly context: DaemonContext;
+  readonly workdir: string;
+  readonly service: () => Promise<ServiceRecord>;
+  readonly update: (more?: string, request?: object) => Promise<UpdatePlan>;
+  readonly versionDirs: () => Promise<readonly string[]>;
+}
+
+const source = (more: string): string => `resources: {ports: 8080}\nworkdir: .\nrun: serve\nservice:\n  readiness_probe: /\n${more}`;
+
+/** A service at version 1 with a working directory. */
+async function withService(use: (deployed: Deployed) => Promise<void>): Promise<void> {
+  await withTempHome(async (home) => {
+    const clock = new FakeClock();
+    const store = await openStore({ path: join(home, 'state.db'), clock });
+    const provider = new FakeProvider(new FakeCloud(clock, seededRandom(1), [anOffer({ provider: 'fake', hourlyUsd: 1 })]));
+    const context = aDaemonContext(home, store, { clock, ...providersOf(provider) });
+    const workdir = join(home, 'work');
+    mkdirSync(workdir);
+    writeFileSync(join(workdir, 'a.txt'), 'one');
+    const request = (
+      more = '',
+    ): { source: string; file: string; envs: object; secrets: object } & Record<'envs' | 'secrets', Record<string, string>> => ({
+      source: source(more),
+      file: join(workdir, 'service.yaml'),
+      envs: {},
+      secrets: {},
+    });
+    try {
+      const { name } = await createService(context, { ...request(), name: 'chat' });
+      const service = async (): Promise<ServiceRecord> => {
+        const found = await store.services.get(name);
+        if (found === undefined) throw new Error('the service is gone');
+        return found;
+      };
+      await use({
+        context,
+        workdir,
+        service,
+        update: async (more, given = {}) => updateService(context, await service(), { ...request(more), dryRun: false, ...given }),
+        versionDirs: async () =>
+          readdirSync(servicePaths(context.paths, (await service()).key).dir).filter((entry) => /^\.?v\d/.test(entry)),
+      });
+    } finally {
+      await store.close();
+    }
+  });
+}
+
+test('a changed file becomes a version; equal working files are kept once', async () => {
+  await withService(async ({ context, update, service, versionDirs }) => {
+    const plan = await update('  replicas: 3\n');
+    expect(plan).toMatchObject({ version: 2, from: 1, replaced: 0, update: { surge: 1, maxUnavailable: 0 } });
+    expect(plan.changes).toContain('+  replicas: 3');
+    expect(await service()).toMatchObject({ version: 2, memory: { update: { from: 1 }, failures: [], gaveUp: false } });
+    expect((await context.store.services.version('chat', 2))?.task.filesVersion).toBe(1);
+    expect(await versionDirs()).toEqual(['v1']);
+  });
+});
+
+test('other working files belong to their version; replicas with other files are replaced', async () => {
+  await withService(async ({ context, workdir, update, service, versionDirs }) => {
+    await context.store.replicas.add(await service(), aReplica({ id: 1, state: 'READY' }), {
+      at: 0,
+      subject: 'chat',
+      subjectKey: '',
+      replicaId: 1,
+      from: null,
+      to: 'READY',
+      cause: 'test',
+      message: '',
+    });
+    writeFileSync(join(workdir, 'a.txt'), 'two');
+    expect(await update()).toMatchObject({ version: 2, replaced: 1, changes: ['+ (files of the working directory or of file_mounts)'] });
+    expect(await versionDirs()).toEqual(['v1', 'v2']);
+    // Back to the first content: the first copy is used again.
+    writeFileSync(join(workdir, 'a.txt'), 'one');
+    expect(await update()).toMatchObject({ version: 3, replaced: 0 });
+    expect((await context.store.services.version('chat', 3))?.task.filesVersion).toBe(1);
+  });
+});
+
+test('the same file changes nothing, and a dry run neither', async () => {
+  await withService(async ({ update, service, versionDirs }) => {
+    expect((await update()).version).toBeNull();
+    expect((await update('  replicas: 3\n', { dryRun: true })).version).toBe(2);
+    expect([(await service()).version, await versionDirs()]).toEqual([1, ['v1']]);
+  });
+});
+
+test('a refused update leaves the service and its files as they were', async () => {
+  await withService(async ({ context, update, service, versionDirs }) => {
+    const before = await service();
+    await expect(update('  replicas: -1\n')).rejects.toMatchObject({ code: 'SVC_INVALID_TASK' });
+    await expect(update(`  load_balancer: {port: ${before.port + 1}}\n`)).rejects.toMatchObject({ code: 'SVC_NOT_SUPPORTED' });
+    await expect(update('  expose: true\n')).rejects.toMatchObject({ code: 'SVC_NOT_SUPPORTED' });
+    await expect(update('', { surge: 0 })).rejects.toMatchObject({ code: 'SVC_USAGE' });
+    context.creating.add(before.key);
+    await expect(update('  replicas: 3\n')).rejects.toMatchObject({ code: 'SVC_UPDATE_CONFLICT' });
+    context.creating.delete(before.key);
+    expect([await service(), await versionDirs()]).toEqual([before, ['v1']]);
+  });
+});
+
+test('a rollback makes an earlier version the newest one, with its files', async () => {
+  await withService(async ({ context, workdir, update, service }) => {
+    const { store } = context;
+    await expect(rollbackService(context, await service(), { dryRun: false })).rejects.toMatchObject({ code: 'SVC_VERSION_NOT_FOUND' });
+    writeFileSync(join(workdir, 'a.txt'), 'two');
+    await update('  replicas: 3\n');
+    expect(await rollbackService(context, await service(), { dryRun: false })).toMatchObject({ version: 3, from: 2 });
+    const [first, , third] = await store.services.versions('chat');
+    expect(third).toMatchObject({ source: first?.source, task: { ...first?.task, filesVersion: 1 } });
+    await expect(rollbackService(context, await service(), { to: 9, dryRun: false })).rejects.toMatchObject({
+      code: 'SVC_VERSION_NOT_FOUND',
+    });
+    expect(existsSync(servicePaths(context.paths, (await service()).key).versionDir(3))).toBe(false);
+  });
+});

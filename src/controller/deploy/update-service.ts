@@ -1,0 +1,211 @@
+import { rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { subjectEvent, type ServiceRecord, type VersionRecord } from '../../domain/records.ts';
+import { provenVersionOf } from '../../domain/reconcile.ts';
+import { filesVersionOf, isSameProgram, isSameVersion, type TaskVersion } from '../../domain/rollout.ts';
+import { isAlive } from '../../domain/replica/replica-state.ts';
+import type { ServiceSpec, Task, UpdatePolicy } from '../../domain/task.ts';
+import { isSameSnapshot, takeSnapshot } from '../../provision/files/snapshot.ts';
+import { SvcError } from '../../shared/errors.ts';
+import { randomHex } from '../../shared/hex.ts';
+import { servicePaths } from '../../shared/paths.ts';
+import { describeChanges } from '../../spec/describe-changes.ts';
+import { compareAndSwap } from '../../store/compare-and-swap.ts';
+import type { DaemonContext } from '../daemon-context.ts';
+import { checkOffers, readServiceTask, type ServiceRequest } from './deploy-service.ts';
+import { checkMetricsPort } from './endpoint-port.ts';
+import { serviceFiles } from './service-files.ts';
+import { keepTlsFiles, tlsFolder } from './uploads.ts';
+
+/** Input of `update`: a file and additions to its update policy. */
+export interface UpdateRequest extends Omit<ServiceRequest, 'name' | 'expose' | 'port'> {
+  readonly surge?: UpdatePolicy['surge'] | undefined;
+  readonly maxUnavailable?: number | undefined;
+  /** Only returns what the update would change. */
+  readonly dryRun: boolean;
+}
+
+/** What an update changes. */
+export interface UpdatePlan {
+  /** The new version; null when the file changes nothing. */
+  readonly version: number | null;
+  readonly from: number;
+  /** Lines of the difference between the two files. */
+  readonly changes: readonly string[];
+  /** How many living replicas are replaced; 0 when the program stays the same. */
+  readonly replaced: number;
+  readonly update: UpdatePolicy;
+}
+
+/**
+ * Records a new version of a service from a file; its reconciler replaces the replicas. Everything is checked before
+ * anything is recorded. Throws the errors of `createService`, SVC_UPDATE_CONFLICT when another update came first, and
+ * SVC_NOT_SUPPORTED when the endpoint would have to move.
+ */
+export async function updateService(context: DaemonContext, service: ServiceRecord, request: UpdateRequest): Promise<UpdatePlan> {
+  const read = await readServiceTask({ ...request, name: service.name }, context);
+  const task = withLimits(read, request);
+  await refuseMovedEndpoint(context, service, task);
+  await checkOffers(context, task);
+  return whileUpdating(context, service, async () => {
+    const files = servicePaths(context.paths, service.key);
+    const version = service.version + 1;
+    const copy = join(files.dir, `.v${version}-${randomHex(4)}.tmp`);
+    try {
+      await takeSnapshot(task, copy, context.paths.home);
+      const kept = await context.store.services.versions(service.name);
+      const equal = await versionWithFiles(kept, copy, files.versionDir);
+      const next = { version, task: equal === undefined ? task : { ...task, filesVersion: equal } };
+      const plan = await planOf(context, service, next, { source: request.source, kept });
+      if (request.dryRun || plan.version === null) return plan;
+      const shared = serviceFiles(context.store);
+      if (equal === undefined) {
+        // A crash may have left a folder that no record names.
+        await rm(files.versionDir(version), { recursive: true, force: true });
+        await rename(copy, files.versionDir(version));
+        await shared.save(service.key, `v${version}`, files.versionDir(version));
+      }
+      const isNeeded = request.upload !== undefined || context.store.isShared;
+      const recorded = await keepTlsFiles(next.task, isNeeded, files.dir, version);
+      await shared.save(service.key, tlsFolder(version), join(files.dir, tlsFolder(version)));
+      const message = `Updated from ${request.file} to version ${version}.`;
+      await addVersion(context, service, { version, task: recorded, source: request.source }, message);
+      return plan;
+    } finally {
+      await rm(copy, { recursive: true, force: true });
+    }
+  });
+}
+
+/**
+ * Records a new version that equals an earlier one. `to`: that version; without it the last one that worked before the
+ * current one. Throws SVC_VERSION_NOT_FOUND.
+ */
+export async function rollbackService(
+  context: DaemonContext,
+  service: ServiceRecord,
+  { to = earlierVersion(service), dryRun }: { readonly to?: number | undefined; readonly dryRun: boolean },
+): Promise<UpdatePlan> {
+  return whileUpdating(context, service, async () => {
+    const kept = await context.store.services.versions(service.name);
+    const earlier = kept.find(({ version }) => version === to);
+    if (earlier === undefined || to === service.version) {
+      const known = kept.map(({ version }) => version).filter((version) => version !== service.version);
+      throw new SvcError('SVC_VERSION_NOT_FOUND', `Service '${service.name}' has no version ${to} to go back to.`, {
+        hint: known.length === 0 ? 'It was never updated.' : `Choose one of ${known.join(', ')}; see: svc serve versions ${service.name}`,
+      });
+    }
+    const next = { version: service.version + 1, task: { ...earlier.task, filesVersion: filesVersionOf(earlier) } };
+    const plan = await planOf(context, service, next, { source: earlier.source, kept });
+    if (dryRun || plan.version === null) return plan;
+    await addVersion(context, service, { ...next, source: earlier.source }, `Rolled back to version ${to}, as version ${next.version}.`);
+    return plan;
+  });
+}
+
+/** The version that a rollback returns to: of a stopped update the one that stayed, else the one before. */
+function earlierVersion(service: ServiceRecord): number {
+  const proven = provenVersionOf(service);
+  return proven > 0 && proven !== service.version ? proven : (service.memory.update?.from ?? service.version - 1);
+}
+
+async function whileUpdating<Result>(
+  { creating }: DaemonContext,
+  { name, key }: ServiceRecord,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  if (creating.has(key)) throw updateConflict(name);
+  creating.add(key);
+  try {
+    return await work();
+  } finally {
+    creating.delete(key);
+  }
+}
+
+function withLimits(task: Task, { surge, maxUnavailable }: UpdateRequest): Task {
+  const { service } = task;
+  if (service === undefined) return task;
+  const update = { surge: surge ?? service.update.surge, maxUnavailable: maxUnavailable ?? service.update.maxUnavailable };
+  const isStuck = update.maxUnavailable === 0 && (typeof update.surge === 'number' ? update.surge : update.surge.percent) === 0;
+  if (isStuck)
+    throw new SvcError('SVC_USAGE', 'With a surge of 0 and no unavailable replica, no replica could be replaced.', {
+      hint: 'Add --max-unavailable 1, or a surge of 1 or more.',
+    });
+  return { ...task, service: { ...service, update } };
+}
+
+/** Clients know the address of the endpoint, so an update keeps it. */
+async function refuseMovedEndpoint({ store }: DaemonContext, service: ServiceRecord, { service: spec }: Task): Promise<void> {
+  const moved = (what: string): SvcError =>
+    new SvcError('SVC_NOT_SUPPORTED', `The endpoint of service '${service.name}' ${what}; an update does not change that.`, {
+      hint: `Remove the setting from the file, or take the service down and put it up again: svc serve down ${service.name}`,
+    });
+  const port = spec?.loadBalancer.port;
+  if (port !== undefined && port !== service.port) throw moved(`is at port ${service.port}`);
+  if (spec?.expose === true && service.host === '127.0.0.1') throw moved('listens on this machine alone');
+  const metricsPort = spec?.loadBalancer.metricsPort;
+  const current = (await store.services.version(service.name, service.version))?.task.service;
+  if (metricsPort === undefined || metricsPort === current?.loadBalancer.metricsPort) return;
+  await checkMetricsPort(metricsPort, new Set((await store.services.list()).map((one) => one.port)));
+}
+
+/** The newest version whose copy of the working files equals this one. */
+async function versionWithFiles(
+  kept: readonly VersionRecord[],
+  copy: string,
+  versionDir: (version: number) => string,
+): Promise<number | undefined> {
+  for (const version of new Set(kept.toReversed().map(filesVersionOf))) if (await isSameSnapshot(copy, versionDir(version))) return version;
+  return undefined;
+}
+
+async function planOf(
+  { store }: DaemonContext,
+  service: ServiceRecord,
+  next: TaskVersion,
+  { source, kept }: { readonly source: string; readonly kept: readonly VersionRecord[] },
+): Promise<UpdatePlan> {
+  const current = kept.find(({ version }) => version === service.version);
+  const living = (await store.replicas.list(service.name)).filter(({ state }) => isAlive(state));
+  const replaced = living.filter(({ version }) => {
+    const own = kept.find((one) => one.version === version);
+    return own === undefined || !isSameProgram(own, next);
+  });
+  return {
+    version: current !== undefined && isSameVersion(current, next) ? null : next.version,
+    from: service.version,
+    changes:
+      current === undefined ? [] : describeChanges(current, { task: next.task, source }, filesVersionOf(current) !== filesVersionOf(next)),
+    replaced: replaced.length,
+    update: updateOf(next.task.service),
+  };
+}
+
+const updateOf = (spec: ServiceSpec | undefined): UpdatePolicy => spec?.update ?? { surge: 1, maxUnavailable: 0 };
+
+/** Writes the version with the service that points to it. The new version gets a fresh chance after failures. */
+async function addVersion(
+  { store, clock }: DaemonContext,
+  seen: ServiceRecord,
+  { version, task, source }: Pick<VersionRecord, 'version' | 'task' | 'source'>,
+  message: string,
+): Promise<void> {
+  const at = clock.now();
+  const record = { service: seen.name, version, task, source, createdAt: at };
+  await compareAndSwap(
+    () => store.services.get(seen.name, seen.key),
+    (service) => {
+      if (service.version !== seen.version || service.desired === 'down') throw updateConflict(seen.name);
+      const proven = provenVersionOf(service);
+      const from = service.memory.update?.from ?? service.version;
+      const memory = { ...service.memory, failures: [], gaveUp: false, update: { from, at }, ...(proven > 0 && { provenVersion: proven }) };
+      const event = subjectEvent(service, { at, from: service.state, to: service.state, cause: 'update', message });
+      return store.services.addVersion(service, { version, reason: null, memory }, record, event);
+    },
+  );
+}
+
+function updateConflict(name: string): SvcError {
+  return new SvcError('SVC_UPDATE_CONFLICT', `Service '${name}' is being changed by another command at this moment.`);
+}
