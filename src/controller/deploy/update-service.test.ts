@@ -98,6 +98,14 @@ test('other working files belong to their version; replicas with other files are
   });
 });
 
+test('the service file itself is no working file', async () => {
+  await withService(async ({ context, workdir, update }) => {
+    writeFileSync(join(workdir, 'service.yaml'), source('  replicas: 3\n'));
+    expect(await update('  replicas: 3\n')).toMatchObject({ version: 2, replaced: 0 });
+    expect((await context.store.services.version('chat', 2))?.task.filesVersion).toBe(1);
+  });
+});
+
 test('the same file changes nothing, and a dry run neither', async () => {
   await withService(async ({ update, service, versionDirs }) => {
     expect((await update()).version).toBeNull();

@@ -1,5 +1,5 @@
 import { rename, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { subjectEvent, type ServiceRecord, type VersionRecord } from '../../domain/records.ts';
 import { provenVersionOf } from '../../domain/reconcile.ts';
 import { filesVersionOf, isSameProgram, isSameVersion, type TaskVersion } from '../../domain/rollout.ts';
@@ -10,6 +10,7 @@ import { SvcError } from '../../shared/errors.ts';
 import { randomHex } from '../../shared/hex.ts';
 import { servicePaths } from '../../shared/paths.ts';
 import { describeChanges } from '../../spec/describe-changes.ts';
+import { parseTask } from '../../spec/parse-task.ts';
 import { compareAndSwap } from '../../store/compare-and-swap.ts';
 import type { DaemonContext } from '../daemon-context.ts';
 import { checkOffers, readServiceTask, type ServiceRequest } from './deploy-service.ts';
@@ -54,7 +55,7 @@ export async function updateService(context: DaemonContext, service: ServiceReco
     try {
       await takeSnapshot(task, copy, context.paths.home);
       const kept = await context.store.services.versions(service.name);
-      const equal = await versionWithFiles(kept, copy, files.versionDir);
+      const equal = await versionWithFiles(kept, (version) => isSameSnapshot(copy, files.versionDir(version), taskFileOf(request)));
       const next = { version, task: equal === undefined ? task : { ...task, filesVersion: equal } };
       const plan = await planOf(context, service, next, { source: request.source, kept });
       if (request.dryRun || plan.version === null) return plan;
@@ -153,11 +154,17 @@ async function refuseMovedEndpoint({ store }: DaemonContext, service: ServiceRec
 /** The newest version whose copy of the working files equals this one. */
 async function versionWithFiles(
   kept: readonly VersionRecord[],
-  copy: string,
-  versionDir: (version: number) => string,
+  hasSameFiles: (version: number) => Promise<boolean>,
 ): Promise<number | undefined> {
-  for (const version of new Set(kept.toReversed().map(filesVersionOf))) if (await isSameSnapshot(copy, versionDir(version))) return version;
+  for (const version of new Set(kept.toReversed().map(filesVersionOf))) if (await hasSameFiles(version)) return version;
   return undefined;
+}
+
+/** The path of the service file in the working directory, as both were on the user's machine; undefined: elsewhere. */
+function taskFileOf(request: UpdateRequest): string | undefined {
+  const { workdir } = parseTask(request);
+  const path = workdir?.kind === 'path' ? relative(workdir.path, request.file) : '..';
+  return path.startsWith('..') ? undefined : path;
 }
 
 async function planOf(

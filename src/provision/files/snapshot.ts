@@ -7,7 +7,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Task } from '../../domain/task.ts';
 import type { LocalSource } from './delivery.ts';
 import { ignoreRules } from './ignore-rules.ts';
-import { kindOf, scanTree } from './scan.ts';
+import { kindOf, scanTree, type TreeEntry } from './scan.ts';
 import { copyTree } from '../../remote/copy-tree.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { hasErrno, messageOf, SvcError } from '../../shared/errors.ts';
@@ -45,10 +45,18 @@ export async function takeSnapshot(task: Task, dir: string, home: string): Promi
   }
 }
 
-/** Whether two copies of `takeSnapshot` have the same content. Times do not count: a checkout changes them. */
-export async function isSameSnapshot(a: string, b: string): Promise<boolean> {
+/**
+ * Whether two copies of `takeSnapshot` have the same content. Times do not count: a checkout changes them. Nor does
+ * `taskFile`, the path of the task's own file in the working directory: it says what to run and is no part of it.
+ */
+export async function isSameSnapshot(a: string, b: string, taskFile: string | undefined): Promise<boolean> {
   if (!existsSync(a) || !existsSync(b)) return false;
-  const [left, right] = [(await scanTree(a)).entries, (await scanTree(b)).entries];
+  const ignored = taskFile === undefined ? undefined : join('workdir', taskFile);
+  const entriesOf = async (root: string): Promise<readonly TreeEntry[]> => {
+    const { entries } = await scanTree(root);
+    return entries.filter(({ path }) => path !== ignored);
+  };
+  const [left, right] = [await entriesOf(a), await entriesOf(b)];
   if (left.length !== right.length) return false;
   for (const [index, entry] of left.entries()) {
     const other = right[index];
