@@ -10,6 +10,7 @@ import { describeAutoscaling, describeResources } from '../spec/describe.ts';
 import type { ProcessCrash } from './supervise/service-processes.ts';
 import type { ServiceAtEdgeProxy } from './edge-proxy/edge-proxy-group.ts';
 import { isoTime } from '../shared/clock.ts';
+import { canonicalJson } from '../shared/json.ts';
 import type { ProcessIdentity } from '../shared/system/process-identity.ts';
 import type { ClusterRecord, EventRecord, JobRecord, ReplicaRecord, ServiceRecord, VersionRecord } from '../domain/records.ts';
 
@@ -119,7 +120,7 @@ export function versionViews(
 
 function taskHash(version: VersionRecord): string {
   const { secrets, filesVersion, ...rest } = version.task;
-  const content = JSON.stringify({ ...rest, secrets: Object.keys(secrets), files: filesVersion ?? version.version });
+  const content = canonicalJson({ ...rest, secrets: Object.keys(secrets), files: filesVersion ?? version.version });
   return createHash('sha256').update(content).digest('hex').slice(0, 12);
 }
 

@@ -1,5 +1,6 @@
-import { isDeepStrictEqual } from 'node:util';
+import { canonicalJson } from '../shared/json.ts';
 import { keepOrder, planReplicas, type Action, type PlannedReplica } from './plan.ts';
+import type { ServiceRecord } from './records.ts';
 import { isAlive } from './replica/replica-state.ts';
 import type { ServiceSpec, Task, UpdatePolicy } from './task.ts';
 
@@ -52,29 +53,27 @@ export function filesVersionOf({ version, task }: TaskVersion): number {
  * the controller and the balancer do. Such replicas need not be replaced.
  */
 export function isSameProgram(a: TaskVersion, b: TaskVersion): boolean {
-  return isSameJson(programOf(a), programOf(b));
+  return canonicalJson(programOf(a)) === canonicalJson(programOf(b));
 }
 
 /** Paths on the user's machine do not count; the copied files do. */
 function programOf({ version, task }: TaskVersion): object {
-  const { name, service, workdir, fileMounts, filesVersion, ...rest } = task;
+  const { workdir, fileMounts } = task;
   return {
-    ...rest,
+    ...task,
+    name: undefined,
+    service: undefined,
+    filesVersion: undefined,
     workdir: workdir?.kind === 'path' ? 'path' : workdir,
     fileMounts: fileMounts.map(({ target, source }) => ({ target, source: source.kind === 'path' ? 'path' : source })),
-    files: filesVersion ?? version,
-    port: service?.replicaPort,
+    files: filesVersionOf({ version, task }),
+    port: task.service?.replicaPort,
   };
 }
 
 /** Whether an update from one version to another changes nothing at all. */
 export function isSameVersion(a: TaskVersion, b: TaskVersion): boolean {
-  return isSameProgram(a, b) && isSameJson(withoutUpdate(a.task.service), withoutUpdate(b.task.service));
-}
-
-/** A stored task lacks the fields that are undefined in a parsed one. */
-function isSameJson(a: object, b: object): boolean {
-  return isDeepStrictEqual(JSON.parse(JSON.stringify(a)), JSON.parse(JSON.stringify(b)));
+  return isSameProgram(a, b) && canonicalJson(withoutUpdate(a.task.service)) === canonicalJson(withoutUpdate(b.task.service));
 }
 
 /** How an update is made is no difference between versions. */
@@ -86,4 +85,9 @@ function withoutUpdate(spec: ServiceSpec | undefined): object {
 export function isRolledOut(observed: readonly PlannedReplica[], { target, version }: Omit<RolloutGoal, 'limits'>): boolean {
   const living = observed.filter(({ state }) => isAlive(state));
   return living.every((replica) => replica.version === version) && living.filter(({ state }) => state === 'READY').length >= target;
+}
+
+/** The version of which a replica was last ready; 0: none. Services from before updates have only version 1. */
+export function provenVersionOf({ memory, firstReadyAt }: Pick<ServiceRecord, 'memory' | 'firstReadyAt'>): number {
+  return memory.provenVersion ?? (firstReadyAt === null ? 0 : 1);
 }

@@ -17,3 +17,10 @@ export function withCurrentNames(value: unknown, names: ReadonlyMap<string, stri
   if (!isObject(value)) return value;
   return Object.fromEntries(Object.entries(value).map(([name, field]) => [names.get(name) ?? name, field]));
 }
+
+/** JSON text that is equal for equal data: keys are sorted, and fields that are undefined are left out. */
+export function canonicalJson(value: object): string {
+  return JSON.stringify(value, (_key, one: unknown) =>
+    isObject(one) ? Object.fromEntries(Object.entries(one).toSorted(([a], [b]) => (a < b ? -1 : 1))) : one,
+  );
+}

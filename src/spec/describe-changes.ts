@@ -1,5 +1,6 @@
 import { structuredPatch } from 'diff';
 import type { Task } from '../domain/task.ts';
+import { isObject } from '../shared/json.ts';
 import { printYaml } from './print-yaml.ts';
 import { openTask } from './task-document.ts';
 import { toValue } from './yaml/node.ts';
@@ -34,7 +35,7 @@ function textOf({ task, source }: WrittenTask, before?: WrittenTask): string {
   const fields = toValue({ ...root, entries: new Map([...root.entries].filter(([name]) => name !== 'envs' && name !== 'secrets')) });
   const text = printYaml([
     {
-      ...(fields as Record<string, unknown>),
+      ...(isObject(fields) ? fields : {}),
       ...(Object.keys(envs).length === 0 ? {} : { envs }),
       ...(masked.length === 0 ? {} : { secrets: Object.fromEntries(masked) }),
     },

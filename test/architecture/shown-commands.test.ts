@@ -100,7 +100,7 @@ test('texts of the program contain enough commands for a meaningful check', () =
 });
 
 test.for([
-  ["hint: 'Run: svc serve update NAME'", 'there is no such command'],
+  ["hint: 'Run: svc serve polish NAME'", 'there is no such command'],
   ['hint: `To mend it: svc mend ${name}; then go on`', 'there is no such command'],
   ["hint: 'Do it (svc serve down --force)'", 'it has no option --force'],
   ["const said = 'What svc needs on a cluster';", undefined],

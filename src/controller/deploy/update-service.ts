@@ -1,10 +1,9 @@
 import { rename, rm } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { subjectEvent, type ServiceRecord, type VersionRecord } from '../../domain/records.ts';
-import { provenVersionOf } from '../../domain/reconcile.ts';
-import { filesVersionOf, isSameProgram, isSameVersion, type TaskVersion } from '../../domain/rollout.ts';
+import { filesVersionOf, isSameProgram, isSameVersion, provenVersionOf, type TaskVersion } from '../../domain/rollout.ts';
 import { isAlive } from '../../domain/replica/replica-state.ts';
-import type { ServiceSpec, Task, UpdatePolicy } from '../../domain/task.ts';
+import { defaultUpdate, type Task, type UpdatePolicy } from '../../domain/task.ts';
 import { isSameSnapshot, takeSnapshot } from '../../provision/files/snapshot.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { randomHex } from '../../shared/hex.ts';
@@ -19,7 +18,7 @@ import { serviceFiles } from './service-files.ts';
 import { keepTlsFiles, tlsFolder } from './uploads.ts';
 
 /** Input of `update`: a file and additions to its update policy. */
-export interface UpdateRequest extends Omit<ServiceRequest, 'name' | 'expose' | 'port'> {
+interface UpdateRequest extends Omit<ServiceRequest, 'name' | 'expose' | 'port'> {
   readonly surge?: UpdatePolicy['surge'] | undefined;
   readonly maxUnavailable?: number | undefined;
   /** Only returns what the update would change. */
@@ -55,7 +54,7 @@ export async function updateService(context: DaemonContext, service: ServiceReco
     try {
       await takeSnapshot(task, copy, context.paths.home);
       const kept = await context.store.services.versions(service.name);
-      const equal = await versionWithFiles(kept, (version) => isSameSnapshot(copy, files.versionDir(version), taskFileOf(request)));
+      const equal = await versionWithFiles(kept, (earlier) => isSameSnapshot(copy, files.versionDir(earlier), taskFileOf(request)));
       const next = { version, task: equal === undefined ? task : { ...task, filesVersion: equal } };
       const plan = await planOf(context, service, next, { source: request.source, kept });
       if (request.dryRun || plan.version === null) return plan;
@@ -185,11 +184,9 @@ async function planOf(
     changes:
       current === undefined ? [] : describeChanges(current, { task: next.task, source }, filesVersionOf(current) !== filesVersionOf(next)),
     replaced: replaced.length,
-    update: updateOf(next.task.service),
+    update: next.task.service?.update ?? defaultUpdate,
   };
 }
-
-const updateOf = (spec: ServiceSpec | undefined): UpdatePolicy => spec?.update ?? { surge: 1, maxUnavailable: 0 };
 
 /** Writes the version with the service that points to it. The new version gets a fresh chance after failures. */
 async function addVersion(

@@ -1,5 +1,5 @@
 import { type RequestWindow, addArrivals, rateWindowMs, countArrivals } from '../../domain/autoscale.ts';
-import type { LoadReport } from '../../domain/reconcile.ts';
+import type { LoadReport } from '../../domain/decision.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { BalancerView } from './balancer-client.ts';
 

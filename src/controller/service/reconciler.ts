@@ -1,13 +1,7 @@
 import type { SuspectReason } from '../../domain/balancer-link.ts';
-import {
-  endpointCandidates,
-  keptEnded,
-  provenVersionOf,
-  reconcile,
-  type Decision,
-  type Launch,
-  type World,
-} from '../../domain/reconcile.ts';
+import { endpointCandidates, keptEnded, type Decision, type Launch, type World } from '../../domain/decision.ts';
+import { reconcile } from '../../domain/reconcile.ts';
+import { provenVersionOf } from '../../domain/rollout.ts';
 import { newReplica, type NewEvent, type ReplicaRecord, type ServiceRecord, subjectEvent } from '../../domain/records.ts';
 import type { OccupiedLocation } from '../../domain/placement.ts';
 import { nextMachineReport, withoutPastSilence, type MachineReport } from '../../domain/replica/replica-report.ts';

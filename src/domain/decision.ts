@@ -1,0 +1,190 @@
+import type { BalancerReplica } from './balancer-link.ts';
+import { endpointSet, type EndpointCandidate } from './endpoint-set.ts';
+import { type Change, type NewEvent, type ReplicaRecord, type ServiceMemory, type ServiceRecord, subjectEvent } from './records.ts';
+import { rememberFailure } from './replica/crash-loop.ts';
+import { noReport, type ReplicaEnd, type ReplicaReport } from './replica/replica-report.ts';
+import { isAlive, isEnded, type EndCause } from './replica/replica-state.ts';
+import type { Task } from './task.ts';
+import { replicaEvent, transition, type ReplicaChange } from './transition.ts';
+
+/** All inputs of a decision about a service. Plain data. */
+export interface World {
+  /** ms since the epoch. */
+  readonly now: number;
+  /** Monotonic ms, for durations within this process. */
+  readonly monotonic: number;
+  readonly service: ServiceRecord;
+  /** The tasks of the service's version, of its proven version and of each replica's. */
+  readonly versions: ReadonlyMap<number, Task>;
+  /** All records, oldest first. */
+  readonly replicas: readonly ReplicaRecord[];
+  /** By replica id; `noReport` for others. */
+  readonly reports: ReadonlyMap<number, ReplicaReport>;
+  /** undefined: no autoscaling decision is due. */
+  readonly load: LoadReport | undefined;
+  /** Whether every provider's machines were listed since this process began. Before, surplus replicas are unknown. */
+  readonly isInventoryKnown: boolean;
+  /**
+   * For a removed service: what providers still have of it. `unknown`: no search has ended since the last replica ended
+   * or the user last requested the removal. `reason`: why the last search did not complete, as a sentence for users.
+   */
+  readonly leftovers: 'unknown' | 'none' | { readonly reason: string };
+}
+
+/** Input of the autoscaler. */
+export interface LoadReport {
+  /** Requests that arrived in the last minute. */
+  readonly requestsInWindow: number;
+  /** Requests that are queued or in flight. */
+  readonly busy: number;
+  /** Whether the balancer is connected and a whole window was counted. Otherwise the service is not scaled down. */
+  readonly isComplete: boolean;
+}
+
+/** A replica to launch. */
+export interface Launch {
+  readonly version: number;
+  /** A sentence for users. */
+  readonly reason: string;
+}
+
+interface Stop extends ReplicaChange {
+  readonly replica: ReplicaRecord;
+}
+
+/** The result of a decision. One transaction commits `adopt`, `stop`, `launch`, `service`, `events`. It may be repeated. */
+export interface Decision {
+  readonly launch: readonly Launch[];
+  /** Living replicas that the service's version takes over, because it changes nothing for them. */
+  readonly adopt: readonly Stop[];
+  readonly stop: readonly Stop[];
+  readonly endpoints: readonly BalancerReplica[];
+  readonly service: Change<ServiceRecord>;
+  readonly events: readonly NewEvent[];
+  /** When to decide again without a new report, ms since the epoch; undefined when no such time is known. */
+  readonly wakeAt: number | undefined;
+  /** Time until the next autoscaling decision, ms; undefined when none was made. */
+  readonly nextLoadMs: number | undefined;
+  /** Whether there are more records of ended replicas than `keptEnded`. */
+  readonly prune: boolean;
+  /** `search`: list what providers still have of the removed service. An event: drop its records with this event. */
+  readonly removal: 'search' | NewEvent | undefined;
+}
+
+/** Number of records of ended replicas that are kept for users. */
+export const keptEnded = 20;
+
+/** Causes of ends that do not indicate a fault of the program. */
+const desiredEnds: readonly EndCause[] = ['scale-down', 'update', 'user', 'service-down', 'preempted', 'interruption'];
+
+const isFailure = (cause: EndCause): boolean => !desiredEnds.includes(cause);
+
+/** An incomplete decision. Each step sees the replicas as the earlier steps changed them. */
+export class Draft {
+  readonly world: World;
+  #replicas: readonly ReplicaRecord[];
+  readonly #launch: Launch[] = [];
+  #adopt: readonly Stop[] = [];
+  readonly #stop: Stop[] = [];
+  readonly #events: NewEvent[] = [];
+  #service: Change<ServiceRecord> = {};
+  wakeAt: number | undefined;
+  nextLoadMs: number | undefined;
+  removal: Decision['removal'];
+
+  constructor(world: World) {
+    this.world = world;
+    this.#replicas = world.replicas;
+  }
+
+  get replicas(): readonly ReplicaRecord[] {
+    return this.#replicas;
+  }
+
+  get living(): readonly ReplicaRecord[] {
+    return this.#replicas.filter(({ state }) => isAlive(state));
+  }
+
+  get service(): ServiceRecord {
+    return { ...this.world.service, ...this.#service };
+  }
+
+  get memory(): ServiceMemory {
+    return this.service.memory;
+  }
+
+  report(id: number): ReplicaReport {
+    return this.world.reports.get(id) ?? noReport;
+  }
+
+  launch(version: number, reason: string): void {
+    this.#launch.push({ version, reason });
+  }
+
+  /** Gives a replica the service's version. */
+  adopt(replica: ReplicaRecord): void {
+    const { now, service } = this.world;
+    const { version } = service;
+    const message = `Version ${version} changes nothing for it: it belongs to version ${version} now.`;
+    const event = replicaEvent(replica, { explanation: { cause: 'adopted', message }, now, serviceKey: service.key, to: replica.state });
+    this.#adopt = [...this.#adopt, { replica, change: { version }, event }];
+    this.#replicas = this.#replicas.map((one) => (one.id === replica.id ? { ...one, version } : one));
+  }
+
+  /** Ignores a replica that is terminating or has ended. A failure is counted in the same transaction. */
+  stop(id: number, { cause, reason, killed = false, neverStarted = false }: ReplicaEnd): void {
+    const { now, service } = this.world;
+    const replica = this.#replicas.find((one) => one.id === id);
+    if (replica === undefined || !(isAlive(replica.state) || replica.state === 'UNKNOWN')) return;
+    const explanation = { cause, message: reason };
+    const patch = { endCause: cause, reason };
+    const change = transition(replica, { type: 'stop-requested', cause }, { explanation, now, serviceKey: service.key, patch });
+    if (change === undefined) return;
+    // Failures of other versions say nothing about the service's version.
+    if (isFailure(cause) && isAlive(replica.state) && (replica.version === service.version || this.memory.gaveUp)) {
+      const readyMs = replica.readySince === null ? 0 : now - replica.readySince;
+      const failure = { at: now, everReady: replica.firstReadyAt !== null, readyMs, killed, ...(neverStarted && { neverStarted }) };
+      this.patch({ memory: { ...this.memory, failures: rememberFailure(this.memory.failures, failure) } });
+    }
+    // One commit changes a record once.
+    this.#adopt = this.#adopt.filter((adopted) => adopted.replica.id !== id);
+    this.#stop.push({ replica, ...change });
+    this.#replicas = this.#replicas.map((one) => (one.id === id ? { ...one, ...change.change } : one));
+  }
+
+  patch(change: Change<ServiceRecord>): void {
+    this.#service = { ...this.#service, ...change };
+  }
+
+  event(change: Parameters<typeof subjectEvent>[1]): void {
+    this.#events.push(subjectEvent(this.world.service, change));
+  }
+
+  decision(): Decision {
+    return {
+      launch: this.#launch,
+      adopt: this.#adopt,
+      stop: this.#stop,
+      endpoints: endpointSet(endpointCandidates({ ...this.world, replicas: this.#replicas })),
+      service: this.#service,
+      events: this.#events,
+      wakeAt: this.wakeAt,
+      nextLoadMs: this.nextLoadMs,
+      prune: this.#replicas.filter(({ state }) => isEnded(state)).length > keptEnded,
+      removal: this.removal,
+    };
+  }
+}
+
+/** The input of `endpointSet` for a world. */
+export function endpointCandidates({
+  replicas,
+  reports,
+  versions,
+}: Pick<World, 'replicas' | 'reports' | 'versions'>): readonly EndpointCandidate[] {
+  return replicas.map((record) => ({
+    record,
+    report: reports.get(record.id) ?? noReport,
+    spec: versions.get(record.version)?.service,
+  }));
+}
