@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { clusterView, contract, eventView, jobView, replicaView, serviceView, type RouteSchemas } from './contract.ts';
+import { contract, type RouteSchemas } from './contract.ts';
+import { clusterView, eventView, jobView, replicaView, serviceView } from './view-schemas.ts';
 import { routeNames, routes, type RouteData, type RouteName } from './routes.ts';
 
 /** A JSON Schema of draft 2020-12, which OpenAPI 3.1 uses. */

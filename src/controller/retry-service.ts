@@ -18,9 +18,10 @@ export async function retryService({ store, clock }: RetryDeps, find: () => Prom
     const now = clock.now();
     held = activeRefusals(service, now);
     const memory = { ...service.memory, failures: [], gaveUp: false, retry: 'all' as const };
+    const reason = service.memory.gaveUp ? { reason: null } : {};
     const message = `A user asked to try again: ${held === 1 ? '1 refusal ends' : `${held} refusals end`}.`;
     const event = subjectEvent(service, { at: now, from: service.state, to: service.state, cause: 'retry', message });
-    return store.services.update(service, { memory }, event);
+    return store.services.update(service, { memory, ...reason }, event);
   });
   return held;
 }

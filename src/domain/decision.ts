@@ -140,10 +140,16 @@ export class Draft {
     const patch = { endCause: cause, reason };
     const change = transition(replica, { type: 'stop-requested', cause }, { explanation, now, serviceKey: service.key, patch });
     if (change === undefined) return;
-    // Failures of other versions say nothing about the service's version.
-    if (isFailure(cause) && isAlive(replica.state) && (replica.version === service.version || this.memory.gaveUp)) {
+    if (isFailure(cause) && isAlive(replica.state)) {
       const readyMs = replica.readySince === null ? 0 : now - replica.readySince;
-      const failure = { at: now, everReady: replica.firstReadyAt !== null, readyMs, killed, ...(neverStarted && { neverStarted }) };
+      const failure = {
+        at: now,
+        version: replica.version,
+        everReady: replica.firstReadyAt !== null,
+        readyMs,
+        killed,
+        ...(neverStarted && { neverStarted }),
+      };
       this.patch({ memory: { ...this.memory, failures: rememberFailure(this.memory.failures, failure) } });
     }
     // One commit changes a record once.

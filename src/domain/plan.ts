@@ -13,8 +13,7 @@ export interface PlannedReplica {
   readonly isUnseen?: boolean;
 }
 
-/** One step of a plan. */
-export type Action = { readonly type: 'launch' } | { readonly type: 'stop'; readonly replicaId: number };
+type Action = { readonly type: 'launch' } | { readonly type: 'stop'; readonly replicaId: number };
 
 /**
  * Actions that bring a service to `target` living replicas. Replicas to stop are chosen as in SkyServe: by state (the
@@ -29,9 +28,16 @@ export function planReplicas(observed: readonly PlannedReplica[], target: number
     .toReversed()
     .filter(({ mustKeep }) => mustKeep !== true)
     .slice(0, -missing)
-    .filter(({ state, isUnseen }) => state !== 'NOT_READY' || isUnseen !== true)
+    .filter((replica) => !mayBeSilent(replica))
     .map((replica) => ({ type: 'stop', replicaId: replica.id }) as const);
 }
+
+/** Whether a replica may be stopped: nothing would confirm the end of a program on a silent machine. */
+export function mayStop(replica: PlannedReplica): boolean {
+  return replica.mustKeep !== true && !mayBeSilent(replica);
+}
+
+const mayBeSilent = ({ state, isUnseen }: PlannedReplica): boolean => state === 'NOT_READY' && isUnseen === true;
 
 /** The living replicas, most useful first. A scale-down keeps the first ones. */
 export function keepOrder<Replica extends PlannedReplica>(observed: readonly Replica[]): readonly Replica[] {

@@ -1,58 +1,13 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { aReplica, aService, aServiceSpec, aTask } from '../../test/support/builders.ts';
-import { newReplica, type ReplicaRecord } from './records.ts';
-import type { Decision, World } from './decision.ts';
+import { aReplica, aService } from '../../test/support/builders.ts';
+import { aTaskWith, aWorld, address, committed, ready, reported, set, stops } from '../../test/support/reconcile-world.ts';
+import type { World } from './decision.ts';
 import { reconcile } from './reconcile.ts';
-import { noReport, type ReplicaReport } from './replica/replica-report.ts';
+import type { ReplicaReport } from './replica/replica-report.ts';
 import { isAlive, isEnded, replicaStates, type EndCause } from './replica/replica-state.ts';
-import type { ReplicaPolicy } from './task.ts';
 
 const leftovers = { reason: 'aws cannot be searched: no answer.' };
-const address = { kind: 'tcp', host: '127.0.0.1', port: 1 } as const;
-const seen: ReplicaReport = { ...noReport, machine: { type: 'reporting' } };
-
-function aTaskWith(policy: Partial<ReplicaPolicy> = {}) {
-  const spec = aServiceSpec();
-  return aTask({ service: { ...spec, replicaPolicy: { ...spec.replicaPolicy, ...policy } } });
-}
-
-function aWorld(change: Partial<World> = {}): World {
-  return {
-    now: 100_000,
-    monotonic: 100_000,
-    service: aService({ nextReplicaId: 10 }),
-    versions: new Map([[1, aTaskWith()]]),
-    replicas: [],
-    reports: new Map(),
-    load: { requestsInWindow: 0, busy: 0, isComplete: true },
-    isInventoryKnown: true,
-    leftovers: 'unknown',
-    ...change,
-  };
-}
-
-const ready = (id: number, change: Partial<ReplicaRecord> = {}): ReplicaRecord =>
-  aReplica({ id, state: 'READY', address, firstReadyAt: 1_000, readySince: 1_000, ...change });
-const reported = (entries: Readonly<Record<number, Partial<ReplicaReport>>>): World['reports'] =>
-  new Map(Object.entries(entries).map(([id, report]) => [Number(id), { ...seen, ...report }]));
-const stops = ({ stop }: Decision): readonly string[] => stop.map(({ replica, change }) => `${replica.id} ${change.endCause}`);
-const set = ({ endpoints }: Decision): readonly string[] => endpoints.map(({ id, state, lost }) => `${id} ${lost ?? state}`);
-
-/** The world after the decision was committed and before any action ran. */
-function committed(world: World, decision: Decision): World {
-  const { service } = world;
-  const launched = decision.launch.map((one, index) =>
-    newReplica({ ...service, version: one.version }, { id: service.nextReplicaId + index, key: `k${index}`, createdAt: world.now }),
-  );
-  const changed = new Map(decision.stop.map(({ replica, change }) => [replica.id, { ...replica, ...change }]));
-  return {
-    ...world,
-    service: { ...service, ...decision.service, nextReplicaId: service.nextReplicaId + launched.length },
-    replicas: [...world.replicas.map((one) => changed.get(one.id) ?? one), ...launched],
-    load: decision.nextLoadMs === undefined ? world.load : undefined,
-  };
-}
 
 test('one decision stops, counts and replaces a failed replica and drops its endpoint', () => {
   const end = { cause: 'program-failed', reason: 'Its run ended with exit code 1.' } as const;
@@ -305,83 +260,4 @@ test('the endpoint set serves no replica that is terminating, gone, or failed it
       }
     }),
   );
-});
-
-/** Version 2 with another program, beside version 1. */
-function anUpdate(change: Partial<World> = {}, memory: Partial<World['service']['memory']> = {}): World {
-  const service = aService({ nextReplicaId: 10, version: 2, firstReadyAt: 1_000 });
-  const update = { from: 1, at: 90_000 };
-  return aWorld({
-    service: { ...service, memory: { ...service.memory, provenVersion: 1, update, ...memory } },
-    versions: new Map([
-      [1, aTaskWith()],
-      [2, { ...aTaskWith(), run: 'another program' }],
-    ]),
-    ...change,
-  });
-}
-
-const old = (id: number): ReplicaRecord => ready(id, { version: 1 });
-const failing = (count: number): World['service']['memory']['failures'] =>
-  Array.from({ length: count }, (_, index) => ({ at: 90_000 + index, everReady: false, readyMs: 0, killed: false }));
-
-test('an update launches a replica of the new version and keeps the old ones until it is ready', () => {
-  const first = reconcile(anUpdate({ replicas: [old(1), old(2)] }));
-  expect([first.launch.map(({ version }) => version), stops(first), set(first)]).toEqual([[2], [], ['1 serving', '2 serving']]);
-  const second = reconcile(anUpdate({ replicas: [old(1), old(2), ready(3, { version: 2 })] }));
-  expect([second.launch.map(({ version }) => version), stops(second)]).toEqual([[2], ['2 update']]);
-  expect(set(second)).toEqual(['1 serving', '2 draining', '3 serving']);
-});
-
-test('an update that changes nothing for replicas takes them over without a launch', () => {
-  const versions = new Map([
-    [1, aTaskWith()],
-    [2, aTaskWith({ maxReplicas: 5 })],
-  ]);
-  const shared = new Map(versions).set(2, { ...aTaskWith({ maxReplicas: 5 }), filesVersion: 1 });
-  const decision = reconcile(anUpdate({ replicas: [old(1), old(2)], versions: shared }));
-  expect(decision.adopt.map(({ replica, change }) => [replica.id, change])).toEqual([
-    [1, { version: 2 }],
-    [2, { version: 2 }],
-  ]);
-  expect([decision.launch, stops(decision)]).toEqual([[], []]);
-  expect(decision.service.memory).toMatchObject({ provenVersion: 2, update: undefined });
-  expect(decision.events.map(({ cause }) => cause)).toContain('updated');
-});
-
-test('a record is changed once: a replica that ends is not taken over', () => {
-  const shared = new Map([
-    [1, aTaskWith()],
-    [2, { ...aTaskWith(), filesVersion: 1 }],
-  ]);
-  const end = { cause: 'program-failed', reason: 'It ended.' } as const;
-  const reports = reported({ 1: { isGone: true, end } });
-  const decision = reconcile(anUpdate({ replicas: [old(1), old(2)], versions: shared, reports }));
-  expect([decision.adopt.map(({ replica }) => replica.id), stops(decision)]).toEqual([[2], ['1 program-failed']]);
-});
-
-test('a version of which no replica becomes ready stops the update, and the old version keeps its replicas', () => {
-  const world = anUpdate({ replicas: [old(1), aReplica({ id: 3, state: 'STARTING', version: 2 })] }, { failures: failing(5) });
-  const decision = reconcile(world);
-  // The failures still delay launches in this pass.
-  expect([decision.launch, stops(decision)]).toEqual([[], ['3 update']]);
-  expect(decision.service).toMatchObject({ memory: { gaveUp: true, failures: [], update: { from: 1 } } });
-  expect(decision.service.reason).toContain('The update to version 2 stopped, because none of its replicas became ready; version 1 stays');
-  expect(decision.events.map(({ cause }) => cause)).toContain('update-stopped');
-  // Later passes change nothing more, and replace a lost replica of the old version at once.
-  const after = { ...committed(world, decision), replicas: [old(1), old(4)] };
-  expect(reconcile(after)).toMatchObject({ launch: [], stop: [] });
-  const lost = reconcile({ ...after, replicas: [old(1)] });
-  expect(lost.launch.map(({ version }) => version)).toEqual([1]);
-});
-
-test('a failure of an old replica does not count against the new version', () => {
-  const end = { cause: 'program-failed', reason: 'It ended.' } as const;
-  const world = anUpdate({ replicas: [old(1), old(2)], reports: reported({ 1: { isGone: true, end } }) });
-  expect(reconcile(world).service.memory?.failures ?? []).toEqual([]);
-});
-
-test('new bounds of the policy hold at once, without a decision of the autoscaler', () => {
-  const world = anUpdate({ replicas: [], load: undefined }, { autoscaler: { target: 9, upCount: 0, downCount: 0 } });
-  expect(reconcile(world).launch).toHaveLength(2);
 });

@@ -16,9 +16,9 @@ import { fleetOf, withCapacity } from './replica/replica-capacity.ts';
 import type { ReplicaEnd } from './replica/replica-report.ts';
 import { finalStates, isAlive, isEnded, isFailed } from './replica/replica-state.ts';
 import { needsReplacement, silentToEnd, type SilentReplica } from './replica/silent-machines.ts';
-import { isRolledOut, isSameProgram, planRollout, provenVersionOf, surgeOf } from './rollout.ts';
+import { attemptsAtOnce, isRolledOut, isSameProbe, isSameProgram, planRollout, provenVersionOf } from './rollout.ts';
 import { serviceState, type ServiceState } from './service-state.ts';
-import { defaultUpdate, type Task } from './task.ts';
+import type { Task } from './task.ts';
 
 /** Decides the next actions for a service. Pure: the same world gives the same decision. */
 export function reconcile(world: World): Decision {
@@ -39,10 +39,17 @@ export function reconcile(world: World): Decision {
   const remaining = draft.replicas.filter(({ id }) => !replaced.has(id));
   const target = autoscale(draft, task, remaining);
   const desired = target === 0 && replicaPolicy.minReplicas === 0 ? 0 : target + replicaPolicy.numOverprovision;
-  const gate = gateOf(draft.service, attemptsOf(draft, task, desired), world.now);
+  const limits = task.service.update;
+  const fallback = fallbackOf(draft);
+  const gateFor = (version: number): LaunchGate =>
+    gateOf(draft.service, version, attemptsAtOnce({ target: desired, fallback, limits }), world.now);
+  const { gaveUp } = gateFor(world.service.version);
   // A version that never worked leaves the service to the last one that did.
-  const version = gate.gaveUp ? fallbackOf(draft) : world.service.version;
-  scale(draft, task, { remaining, desired, gate, version });
+  const goal =
+    gaveUp && fallback !== undefined
+      ? { target: desired, version: fallback, fallback: undefined, limits }
+      : { target: desired, version: world.service.version, fallback, limits };
+  scale(draft, task, { remaining, goal, gateFor });
   const readyOthers = remaining.filter(({ state }) => state === 'READY').length;
   const facts = { readyOthers, desired, graceMs: gracefulTerminationSeconds * 1_000, now: world.now };
   for (const id of interruptedToDrain(interrupted, facts))
@@ -54,7 +61,7 @@ export function reconcile(world: World): Decision {
     draft.stop(id, { cause: answers ? 'interruption' : machine.cause, reason: machine.reason, killed: true });
   }
   finishUpdate(draft, desired);
-  reportState(draft, desired, gate.gaveUp);
+  reportState(draft, desired, gaveUp);
   return draft.decision();
 }
 
@@ -71,37 +78,74 @@ function applyEnds(draft: Draft): void {
   if (firstReadyAt === null && readyTimes.length > 0) draft.patch({ firstReadyAt: Math.min(...readyTimes) });
 }
 
-/** After an update that changes nothing for replicas, they belong to the new version. */
+/**
+ * After an update that changes nothing for replicas, they belong to the new version. If it changes their probe, the ready
+ * ones are adopted one by one, each after the one before has passed: a wrong probe must not take all of them.
+ */
 function adoptReplicas(draft: Draft): void {
-  const { service, versions } = draft.world;
+  const { service, versions, now } = draft.world;
   const task = versions.get(service.version);
   if (task === undefined) return;
-  for (const replica of draft.living) {
+  for (const replica of draft.living.filter((one) => isTakenOver(draft, one))) {
     const own = versions.get(replica.version);
-    if (replica.version === service.version || own === undefined) continue;
-    if (isSameProgram({ version: replica.version, task: own }, { version: service.version, task })) draft.adopt(replica);
+    const isProbedAlike = own !== undefined && isSameProbe(own, task);
+    if (isProbedAlike || replica.state !== 'READY') draft.adopt(replica);
+    else if (
+      draft.memory.update?.adoptedAt !== now &&
+      draft.living.every(({ version, state }) => version !== service.version || state === 'READY') &&
+      isAdoptionSettled(draft, task)
+    ) {
+      draft.adopt(replica);
+      const update = draft.memory.update ?? { from: replica.version, at: now };
+      draft.patch({ memory: { ...draft.memory, update: { ...update, adoptedAt: now } } });
+    }
   }
 }
 
-function recordProven(draft: Draft): void {
-  const { version } = draft.world.service;
-  if (provenVersionOf(draft.service) === version && draft.memory.provenVersion !== undefined) return;
-  if (draft.replicas.some((replica) => replica.version === version && replica.firstReadyAt !== null))
-    draft.patch({ memory: { ...draft.memory, provenVersion: version } });
+/** Whether the service's version runs the same program as this replica of another version. */
+function isTakenOver({ world: { service, versions } }: Draft, { version }: ReplicaRecord): boolean {
+  const [task, own] = [versions.get(service.version), versions.get(version)];
+  if (version === service.version || task === undefined || own === undefined) return false;
+  return isSameProgram({ version, task: own }, { version: service.version, task });
 }
 
-/** The version that the service keeps while its newest one does not work. */
-function fallbackOf(draft: Draft): number {
+/** Whether the last adopted replica has been probed as the new version says. Otherwise a later pass decides. */
+function isAdoptionSettled(draft: Draft, task: Task): boolean {
+  const adoptedAt = draft.world.service.memory.update?.adoptedAt;
+  if (adoptedAt === undefined || task.service === undefined) return true;
+  const { intervalSeconds, timeoutSeconds } = task.service.readinessProbe;
+  const settledAt = adoptedAt + (intervalSeconds + timeoutSeconds) * 1_000;
+  if (settledAt > draft.world.now) draft.wakeAt = settledAt;
+  return settledAt <= draft.world.now;
+}
+
+function recordProven(draft: Draft): void {
+  const { service, versions } = draft.world;
+  const task = versions.get(service.version);
+  const before = provenVersionOf(draft.service);
+  if (task === undefined || (before === service.version && draft.memory.provenVersion !== undefined)) return;
+  // An adopted replica was ready with another probe.
+  const isAdopting = draft.memory.update?.adoptedAt !== undefined;
+  const isSettled = !isAdopting || (service.memory.update?.adoptedAt !== undefined && isAdoptionSettled(draft, task));
+  const hasWorked = ({ version, firstReadyAt, state }: ReplicaRecord): boolean =>
+    version === service.version && firstReadyAt !== null && (!isAdopting || state === 'READY');
+  if (!isSettled || !draft.replicas.some(hasWorked)) return;
+  const provenBefore = before === service.version || before === 0 ? {} : { provenBefore: before };
+  draft.patch({ memory: { ...draft.memory, provenVersion: service.version, ...provenBefore } });
+}
+
+/** The version that serves until the service's version has worked; undefined when there is none. */
+function fallbackOf(draft: Draft): number | undefined {
   const proven = provenVersionOf(draft.service);
-  return draft.world.versions.has(proven) ? proven : draft.world.service.version;
+  return proven !== draft.world.service.version && draft.world.versions.has(proven) ? proven : undefined;
 }
 
 /** Ends an update once all replicas are of the service's version. */
 function finishUpdate(draft: Draft, target: number): void {
   const { service, now } = draft.world;
   const { update } = draft.memory;
-  if (update === undefined || !isRolledOut(draft.replicas, { target, version: service.version })) return;
-  draft.patch({ memory: { ...draft.memory, update: undefined } });
+  if (update === undefined || draft.memory.gaveUp || !isRolledOut(draft.replicas, { target, version: service.version })) return;
+  draft.patch({ reason: null, memory: { ...draft.memory, update: undefined } });
   const seconds = Math.max(0, Math.round((now - update.at) / 1_000));
   const message = `The update from version ${update.from} to ${service.version} is complete after ${seconds} s.`;
   draft.event({ at: now, cause: 'updated', message });
@@ -144,18 +188,16 @@ function autoscale(draft: Draft, task: Task, remaining: readonly ReplicaRecord[]
 const isSame = (a: AutoscalerMemory, b: AutoscalerMemory): boolean =>
   a.target === b.target && a.upCount === b.upCount && a.downCount === b.downCount;
 
-/** Replicas that are launched at once: during an update no more than its surge, so a round of failures is smaller. */
-function attemptsOf(draft: Draft, task: Task, desired: number): number {
-  const surge = surgeOf(task.service?.update ?? defaultUpdate, desired);
-  return draft.memory.update === undefined ? desired : Math.min(desired, Math.max(1, surge));
-}
-
-/** The service record remembers that the guard gave up, because the failures that caused it expire. */
-function gateOf(service: ServiceRecord, desired: number, now: number): LaunchGate {
+/**
+ * The guard of launches of a version. The service record remembers that the guard gave up on the service's version,
+ * because the failures that caused it expire.
+ */
+function gateOf(service: ServiceRecord, version: number, attempts: number, now: number): LaunchGate {
   const { memory } = service;
-  const isProven = provenVersionOf(service) === service.version;
-  const gate = launchGate(memory.failures, desired, isProven || memory.gaveUp, now);
-  return { ...gate, gaveUp: gate.gaveUp || (memory.gaveUp && !isProven) };
+  const failures = memory.failures.filter((failure) => failure.version === undefined || failure.version === version);
+  const hasWorked = version <= provenVersionOf(service);
+  const gate = launchGate(failures, attempts, hasWorked, now);
+  return { ...gate, gaveUp: gate.gaveUp || (memory.gaveUp && !hasWorked) };
 }
 
 /** Launches missing replicas, as far as the crash-loop guard allows, and stops surplus ones and those of other versions. */
@@ -164,40 +206,51 @@ function scale(
   task: Task,
   {
     remaining,
-    desired,
-    gate,
-    version,
-  }: { readonly remaining: readonly ReplicaRecord[]; readonly desired: number; readonly gate: LaunchGate; readonly version: number },
+    goal,
+    gateFor,
+  }: {
+    readonly remaining: readonly ReplicaRecord[];
+    readonly goal: Parameters<typeof planRollout>[1];
+    readonly gateFor: (version: number) => LaunchGate;
+  },
 ): void {
-  const { now, isInventoryKnown } = draft.world;
+  const { now, isInventoryKnown, service } = draft.world;
   const planned = withCapacity(task, remaining).map((replica) => {
     const { type } = draft.report(replica.id).machine;
-    return { ...replica, mustKeep: type === 'silent', isUnseen: type === 'unseen' } satisfies PlannedReplica;
+    // A replica that waits for its adoption is not replaced.
+    const version = isTakenOver(draft, replica) ? service.version : replica.version;
+    return { ...replica, version, mustKeep: type === 'silent', isUnseen: type === 'unseen' } satisfies PlannedReplica;
   });
-  const limits = task.service?.update ?? defaultUpdate;
-  const actions = planRollout(planned, { target: desired, version, limits });
-  const desiredText = `The service is to have ${countReplicas(desired)}`;
+  const actions = planRollout(planned, goal);
+  const desiredText = `The service is to have ${countReplicas(goal.target)}`;
   const versionOf = new Map(planned.map((replica) => [replica.id, replica.version]));
   const whyStopped = (id: number): ReplicaEnd =>
-    versionOf.get(id) === version
+    versionOf.get(id) === goal.version
       ? { cause: 'scale-down', reason: `${desiredText}; this one is surplus.` }
-      : { cause: 'update', reason: `Version ${version} takes the place of version ${versionOf.get(id)}.` };
-  let room = gate.atMost - remaining.filter(({ state }) => isAlive(state)).length;
+      : { cause: 'update', reason: `Version ${goal.version} takes the place of version ${versionOf.get(id)}.` };
+  const gates = new Map([goal.version, goal.fallback ?? goal.version].map((version) => [version, gateFor(version)]));
+  const launched = new Map<number, number>();
   for (const action of actions) {
     if (action.type === 'stop') {
       if (isInventoryKnown) draft.stop(action.replicaId, whyStopped(action.replicaId));
-    } else if (room > 0 && (!gate.gaveUp || version !== draft.world.service.version) && gate.notBefore <= now) {
-      room -= 1;
-      draft.launch(version, `${desiredText}.`);
+      continue;
     }
+    const { version } = action;
+    const gate = gates.get(version) ?? gateFor(version);
+    const living = planned.filter((replica) => replica.version === version && isAlive(replica.state)).length + (launched.get(version) ?? 0);
+    if (gate.notBefore > now) draft.wakeAt = Math.min(draft.wakeAt ?? Number.POSITIVE_INFINITY, gate.notBefore);
+    if (living >= gate.atMost || gate.gaveUp || gate.notBefore > now) continue;
+    launched.set(version, (launched.get(version) ?? 0) + 1);
+    draft.launch(version, `${desiredText}.`);
   }
-  if (gate.notBefore > now && actions.length > 0) draft.wakeAt = gate.notBefore;
 }
 
 function reportState(draft: Draft, desired: number, gaveUp: boolean): void {
   const { service, now } = draft.world;
   const { replicas, memory } = draft;
   const isDown = service.desired === 'down';
+  const fallback = fallbackOf(draft);
+  const isStopped = gaveUp && fallback !== undefined && !isDown;
   const state: ServiceState = serviceState({
     replicas: replicas.map((replica) => replica.state),
     target: desired,
@@ -205,16 +258,12 @@ function reportState(draft: Draft, desired: number, gaveUp: boolean): void {
     shuttingDown: isDown,
     cleanupFailed: isDown && replicas.some((replica) => replica.state === 'FAILED_CLEANUP'),
     processesFailed: service.processesFailed,
-    gaveUp,
+    gaveUp: gaveUp && !isStopped,
   });
   if (state === service.state && memory.initialised && memory.gaveUp === gaveUp) return;
-  const fallback = fallbackOf(draft);
-  const isStopped = gaveUp && fallback !== service.version && !isDown;
-  // The failures of the new version must not delay replicas of the one that keeps serving.
-  const failures = isStopped && !memory.gaveUp ? [] : memory.failures;
-  const stopped = isStopped ? whyUpdateStopped(service, fallback, replicas) : null;
+  const stopped = !isStopped ? null : memory.gaveUp ? service.reason : whyUpdateStopped(service, fallback, replicas);
   const reason = stopped ?? (state === 'FAILED' && gaveUp ? whyGivenUp(service.name, replicas) : null);
-  draft.patch({ state, reason, memory: { ...memory, initialised: true, gaveUp, failures } });
+  draft.patch({ state, reason, memory: { ...memory, initialised: true, gaveUp } });
   if (isStopped && !memory.gaveUp) draft.event({ at: now, cause: 'update-stopped', message: stopped ?? '' });
   if (state === service.state) return;
   const message = isStopped ? `The service is ${state}.` : (reason ?? `The service is ${state}.`);
@@ -223,7 +272,11 @@ function reportState(draft: Draft, desired: number, gaveUp: boolean): void {
 
 function whyUpdateStopped({ name, version }: ServiceRecord, fallback: number, replicas: readonly ReplicaRecord[]): string {
   const what = `The update to version ${version} stopped, because none of its replicas became ready; version ${fallback} stays`;
-  return withLastFailure(what, name, replicas);
+  return withLastFailure(
+    what,
+    name,
+    replicas.filter((replica) => replica.version === version),
+  );
 }
 
 function whyGivenUp(service: string, replicas: readonly ReplicaRecord[]): string {

@@ -39,6 +39,7 @@ export interface ServiceMemory {
   readonly autoscaler: { readonly target: number; readonly upCount: number; readonly downCount: number } | null;
   readonly failures: readonly {
     readonly at: number;
+    readonly version?: number;
     readonly everReady: boolean;
     readonly readyMs: number;
     readonly killed: boolean;
@@ -47,8 +48,13 @@ export interface ServiceMemory {
   readonly gaveUp: boolean;
   /** The newest version of which a replica was ever ready; absent before, and in records from before updates. */
   readonly provenVersion?: number;
-  /** The update in progress or stopped: the version that it began with, and when. */
-  readonly update?: { readonly from: number; readonly at: number } | undefined;
+  /** The value of `provenVersion` before the present one: what a rollback goes back to. */
+  readonly provenBefore?: number;
+  /**
+   * The update in progress or stopped: the version that it began with, and when. `adoptedAt`: when a replica was last
+   * adopted whose probe changes.
+   */
+  readonly update?: { readonly from: number; readonly at: number; readonly adoptedAt?: number } | undefined;
   /** Knowledge about locations; absent in records of older versions. */
   readonly placement?: PlacementMemory;
   /**

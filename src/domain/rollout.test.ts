@@ -7,25 +7,39 @@ import { isRolledOut, isSameProgram, isSameVersion, planRollout, surgeOf } from 
 import { defaultUpdate, type UpdatePolicy } from './task.ts';
 
 const aReplica = (id: number, state: ReplicaState, version: number): PlannedReplica => ({ id, version, state });
-const goal = (target: number, limits: UpdatePolicy = defaultUpdate) => ({ target, version: 2, limits });
+const goal = (target: number, limits: UpdatePolicy = defaultUpdate) => ({ target, version: 2, fallback: undefined, limits });
 const words = (actions: ReturnType<typeof planRollout>): readonly string[] =>
-  actions.map((action) => (action.type === 'launch' ? 'launch' : `stop ${action.replicaId}`));
+  actions.map((action) => (action.type === 'launch' ? `launch v${action.version}` : `stop ${action.replicaId}`));
 
 test('a rollout launches one new replica, and stops an old one only when the new one is ready', () => {
   const old = [aReplica(1, 'READY', 1), aReplica(2, 'READY', 1)];
-  expect(words(planRollout(old, goal(2)))).toEqual(['launch']);
+  expect(words(planRollout(old, goal(2)))).toEqual(['launch v2']);
   expect(words(planRollout([...old, aReplica(3, 'STARTING', 2)], goal(2)))).toEqual([]);
-  expect(words(planRollout([...old, aReplica(3, 'READY', 2)], goal(2)))).toEqual(['stop 2', 'launch']);
+  expect(words(planRollout([...old, aReplica(3, 'READY', 2)], goal(2)))).toEqual(['stop 2', 'launch v2']);
 });
 
 test('without surge a rollout stops as many old replicas as may be unavailable first', () => {
   const old = [aReplica(1, 'READY', 1), aReplica(2, 'READY', 1), aReplica(3, 'READY', 1)];
-  expect(words(planRollout(old, goal(3, { surge: 0, maxUnavailable: 1 })))).toEqual(['stop 3', 'launch']);
+  expect(words(planRollout(old, goal(3, { surge: 0, maxUnavailable: 1 })))).toEqual(['stop 3', 'launch v2']);
 });
 
 test('an old replica that was never ready ends at once; one with a silent machine stays', () => {
   const replicas = [aReplica(1, 'STARTING', 1), { ...aReplica(2, 'NOT_READY', 1), mustKeep: true }];
-  expect(words(planRollout(replicas, goal(1)))).toEqual(['stop 1', 'launch']);
+  expect(words(planRollout(replicas, goal(1)))).toEqual(['stop 1', 'launch v2']);
+});
+
+test('until the new version has worked, the old one replaces its lost replicas', () => {
+  const unproven = { ...goal(3), fallback: 1 };
+  const replicas = [aReplica(1, 'READY', 1), aReplica(4, 'STARTING', 2)];
+  expect(words(planRollout(replicas, unproven))).toEqual(['launch v1', 'launch v1']);
+  const replaced = [...replicas, aReplica(5, 'STARTING', 1), aReplica(6, 'PENDING', 1)];
+  expect(words(planRollout(replaced, unproven))).toEqual([]);
+  expect(words(planRollout([], unproven))).toEqual(['launch v1', 'launch v1', 'launch v1', 'launch v2']);
+});
+
+test('a replica whose machine may be silent is not stopped', () => {
+  const replicas = [{ ...aReplica(1, 'NOT_READY', 1), isUnseen: true }, aReplica(2, 'READY', 2)];
+  expect(words(planRollout(replicas, goal(1)))).toEqual([]);
 });
 
 test('a share of the target is rounded up', () => {
@@ -61,16 +75,20 @@ test('by its own actions a rollout neither exceeds the surge nor goes below the 
     }),
     fc.integer({ min: 0, max: 6 }),
     limits,
+    fc.boolean(),
     fc.array(fc.array(fate, { minLength: 12, maxLength: 12 }), { maxLength: 12 }),
-    (initial, target, update, rounds) => {
+    (initial, target, update, isServed, rounds) => {
       let replicas: readonly PlannedReplica[] = initial;
       let nextId = 100;
+      let hasWorked = false;
       const ready = (): number => replicas.filter(({ state }) => state === 'READY').length;
       const decide = (): number => {
         const before = ready();
-        const actions = planRollout(replicas, { target, version: 2, limits: update });
+        hasWorked ||= replicas.some(({ version, state }) => version === 2 && state === 'READY');
+        const fallback = hasWorked || !isServed ? undefined : 1;
+        const actions = planRollout(replicas, { target, version: 2, fallback, limits: update });
         const stopped = new Set(actions.flatMap((action) => (action.type === 'stop' ? [action.replicaId] : [])));
-        const launched = actions.filter(({ type }) => type === 'launch').map(() => aReplica(nextId++, 'PENDING', 2));
+        const launched = actions.flatMap((action) => (action.type === 'launch' ? [aReplica(nextId++, 'PENDING', action.version)] : []));
         replicas = [...replicas.filter(({ id }) => !stopped.has(id)), ...launched];
         expect(launched.length === 0 || replicas.length <= target + surgeOf(update, target)).toBe(true);
         expect(ready()).toBeGreaterThanOrEqual(Math.min(before, target - update.maxUnavailable));

@@ -1,8 +1,8 @@
 import { canonicalJson } from '../shared/json.ts';
-import { keepOrder, planReplicas, type Action, type PlannedReplica } from './plan.ts';
+import { keepOrder, mayStop, planReplicas, type PlannedReplica } from './plan.ts';
 import type { ServiceRecord } from './records.ts';
 import { isAlive } from './replica/replica-state.ts';
-import type { ServiceSpec, Task, UpdatePolicy } from './task.ts';
+import type { Task, UpdatePolicy } from './task.ts';
 
 /** The target of a rollout. */
 interface RolloutGoal {
@@ -10,26 +10,43 @@ interface RolloutGoal {
   readonly target: number;
   /** The version that all replicas shall have. */
   readonly version: number;
+  /** The version that serves until a replica of `version` was ready; undefined afterwards, and when no version worked. */
+  readonly fallback: number | undefined;
   readonly limits: UpdatePolicy;
 }
+
+type RolloutAction = { readonly type: 'launch'; readonly version: number } | { readonly type: 'stop'; readonly replicaId: number };
 
 /**
  * Actions that bring a service to `target` living replicas of `version`, one step at a time. Launches never raise the
  * number of living replicas above `target + surge`. Stops of other versions never leave fewer than
- * `target - maxUnavailable` ready replicas. A replica of another version that was never ready is stopped at once.
+ * `target - maxUnavailable` ready replicas. Until the version has worked, lost replicas of the fallback are replaced by
+ * the fallback. A replica of another version that was never ready is stopped at once.
  */
-export function planRollout(observed: readonly PlannedReplica[], { target, version, limits }: RolloutGoal): readonly Action[] {
+export function planRollout(observed: readonly PlannedReplica[], goal: RolloutGoal): readonly RolloutAction[] {
+  const { target, version, fallback, limits } = goal;
   const living = keepOrder(observed);
   const current = living.filter((replica) => replica.version === version);
   const others = living.filter((replica) => replica.version !== version);
-  if (others.length === 0) return planReplicas(current, target);
   const readyCurrent = current.filter(({ state }) => state === 'READY').length;
-  const needed = Math.max(0, target - limits.maxUnavailable - readyCurrent);
-  const everReady = others.filter(({ state }) => state === 'READY' || state === 'NOT_READY');
-  const kept = new Set([...everReady.slice(0, needed), ...others.filter(({ mustKeep }) => mustKeep === true)]);
-  const stops = others.filter((replica) => !kept.has(replica)).map(({ id }) => ({ type: 'stop', replicaId: id }) as const);
-  const room = Math.max(0, target + surgeOf(limits, target) - kept.size);
-  return [...stops, ...planReplicas(current, Math.min(target, Math.max(room, readyCurrent)))];
+  const needed = others.length === 0 && fallback === undefined ? 0 : Math.max(0, target - limits.maxUnavailable - readyCurrent);
+  const serving = others.filter((replica) => replica.state === 'READY' || replica.state === 'NOT_READY' || replica.version === fallback);
+  const kept = new Set([...serving.slice(0, needed), ...others.filter((replica) => !mayStop(replica))]);
+  const replacements = fallback === undefined ? 0 : Math.max(0, needed - serving.length);
+  const room = target + surgeOf(limits, target) - kept.size - replacements;
+  const most = others.length === 0 && fallback === undefined ? target : Math.min(target, attemptsAtOnce(goal), room);
+  return [
+    ...others.filter((replica) => !kept.has(replica)).map(({ id }) => ({ type: 'stop', replicaId: id }) as const),
+    ...Array.from({ length: replacements }, () => ({ type: 'launch', version: fallback ?? version }) as const),
+    ...planReplicas(current, Math.min(target, Math.max(most, readyCurrent))).map((action) =>
+      action.type === 'launch' ? ({ type: 'launch', version } as const) : action,
+    ),
+  ];
+}
+
+/** How many replicas of a version are tried at once: while another version serves, only those that an update adds. */
+export function attemptsAtOnce({ target, fallback, limits }: Omit<RolloutGoal, 'version'>): number {
+  return fallback === undefined ? target : Math.min(target, Math.max(1, surgeOf(limits, target) + limits.maxUnavailable));
 }
 
 /** Replicas that a rollout may have beyond the target, as a number. A share counts of the target, rounded up. */
@@ -73,21 +90,21 @@ function programOf({ version, task }: TaskVersion): object {
 
 /** Whether an update from one version to another changes nothing at all. */
 export function isSameVersion(a: TaskVersion, b: TaskVersion): boolean {
-  return isSameProgram(a, b) && canonicalJson(withoutUpdate(a.task.service)) === canonicalJson(withoutUpdate(b.task.service));
+  return isSameProgram(a, b) && canonicalJson({ ...a.task.service }) === canonicalJson({ ...b.task.service });
 }
 
-/** How an update is made is no difference between versions. */
-function withoutUpdate(spec: ServiceSpec | undefined): object {
-  return { ...spec, update: undefined };
+/** Whether two versions are probed alike. */
+export function isSameProbe(a: Task, b: Task): boolean {
+  return canonicalJson({ ...a.service?.readinessProbe }) === canonicalJson({ ...b.service?.readinessProbe });
 }
 
 /** Whether all replicas that count for a service are ready and of its version. */
-export function isRolledOut(observed: readonly PlannedReplica[], { target, version }: Omit<RolloutGoal, 'limits'>): boolean {
+export function isRolledOut(observed: readonly PlannedReplica[], { target, version }: Pick<RolloutGoal, 'target' | 'version'>): boolean {
   const living = observed.filter(({ state }) => isAlive(state));
   return living.every((replica) => replica.version === version) && living.filter(({ state }) => state === 'READY').length >= target;
 }
 
-/** The version of which a replica was last ready; 0: none. Services from before updates have only version 1. */
+/** The newest version of which a replica was ever ready; 0: none. Services from before updates have only version 1. */
 export function provenVersionOf({ memory, firstReadyAt }: Pick<ServiceRecord, 'memory' | 'firstReadyAt'>): number {
   return memory.provenVersion ?? (firstReadyAt === null ? 0 : 1);
 }

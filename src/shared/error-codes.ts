@@ -66,7 +66,11 @@ export const errorCodes = {
   ),
   SVC_SERVICE_NOT_FOUND: row('not-found', 'There is no service of that name.', 'Run: svc serve status'),
   SVC_VERSION_NOT_FOUND: row('not-found', 'The service has no such version to go back to.', 'Run: svc serve versions NAME'),
-  SVC_UPDATE_CONFLICT: row('conflict', 'Another command changes the service at this moment.', 'Run the command again.'),
+  SVC_UPDATE_CONFLICT: row(
+    'conflict',
+    'Another command has changed the service meanwhile, or changes it at this moment.',
+    'Run: svc serve versions NAME; then the command again, if it is still right.',
+  ),
   SVC_REPLICA_NOT_FOUND: row('not-found', 'The service has no replica with that id.', 'Run: svc serve status NAME'),
   SVC_REPLICA_ENDING: row('conflict', 'The replica is already being terminated or has failed.', 'Nothing to do; add --purge to force.'),
   SVC_CLUSTER_NOT_FOUND: row('not-found', 'There is no cluster of that name.', 'Run: svc status'),

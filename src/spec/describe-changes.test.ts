@@ -26,6 +26,15 @@ test('values of secrets are never shown, only that they changed', () => {
   expect(lines.join('\n')).not.toContain('s3cret');
 });
 
+test('a secret that is put into another field is shown by its name', () => {
+  const source =
+    'service: {readiness_probe: {path: /, headers: {Authorization: Bearer $TOKEN}}}\nresources: {ports: 80}\nrun: serve\nsecrets: {TOKEN: null}\n';
+  const before = written(source, { TOKEN: 's3cret-1' });
+  const after = written(source.replace('path: /', 'path: /health'), { TOKEN: 's3cret-2' });
+  expect(describeChanges(before, after, false).join('\n')).not.toContain('s3cret');
+  expect(describeChanges(before, after, false)).toContain('       Authorization: Bearer $TOKEN');
+});
+
 test('other working files are named', () => {
   expect(describeChanges(written(file('')), written(file('')), true)).toEqual(['+ (files of the working directory or of file_mounts)']);
   expect(describeChanges(written(file('')), written(file('')), false)).toEqual([]);

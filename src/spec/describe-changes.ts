@@ -27,12 +27,13 @@ export function describeChanges(before: WrittenTask, after: WrittenTask, hasOthe
 /** The file with the values of the command line and without those of secrets. */
 function textOf({ task, source }: WrittenTask, before?: WrittenTask): string {
   const { envs, secrets } = task;
-  const { root } = openTask({ source, file: '-', envs, secrets });
+  // As written: in the substituted document, values of secrets stand in other fields too.
+  const { written } = openTask({ source, file: '-', envs, secrets });
   const masked = Object.entries(secrets).map(([name, value]) => {
     const earlier = before?.task.secrets[name];
     return [name, earlier === undefined || earlier === value ? '(hidden)' : '(hidden, changed)'];
   });
-  const fields = toValue({ ...root, entries: new Map([...root.entries].filter(([name]) => name !== 'envs' && name !== 'secrets')) });
+  const fields = toValue({ ...written, entries: new Map([...written.entries].filter(([name]) => name !== 'envs' && name !== 'secrets')) });
   const text = printYaml([
     {
       ...(isObject(fields) ? fields : {}),

@@ -84,6 +84,7 @@ export const anUpdatePlan: RouteReply<'updateService'> = {
   from: 1,
   changes: ['-run: a', '+run: b'],
   replaced: 1,
+  keepsReplicas: false,
   update: { surge: 1, maxUnavailable: 0 },
 };
 

@@ -1,7 +1,8 @@
 import { chownSync, globSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
-import { clusterView, eventView, serviceView, type ClusterView, type EventView, type ServiceView } from '../../src/api/contract.ts';
+import type { ClusterView, EventView, ServiceView } from '../../src/api/contract.ts';
+import { clusterView, eventView, serviceView } from '../../src/api/view-schemas.ts';
 import { lastLines } from '../../src/controller/kept-log.ts';
 import { expectNoLeaks, killProcessesOf } from './leaks.ts';
 import { runSvc, svcOk, type RunOptions, type RunResult } from './run-svc.ts';

@@ -43,8 +43,8 @@ export async function serveUpdate(args: UpdateArgs, context: CommandContext): Pr
     ...surge,
     ...(args.maxUnavailable !== undefined && { maxUnavailable: args.maxUnavailable }),
   };
-  await change(args, context, api, (dryRun) =>
-    api.call('updateService', { params: { name: args.name }, body: { ...body, dryRun }, timeoutMs: updateTimeoutMs }),
+  await change(args, context, api, (basis) =>
+    api.call('updateService', { params: { name: args.name }, body: { ...body, ...basis }, timeoutMs: updateTimeoutMs }),
   );
 }
 
@@ -56,7 +56,7 @@ interface RollbackArgs extends ConfirmedArgs {
 export async function serveRollback(args: RollbackArgs, context: CommandContext): Promise<void> {
   const api = await existingApi(args.name, context);
   const to = args.to === undefined ? {} : { to: args.to };
-  await change(args, context, api, (dryRun) => api.call('rollbackService', { params: { name: args.name }, body: { ...to, dryRun } }));
+  await change(args, context, api, (basis) => api.call('rollbackService', { params: { name: args.name }, body: { ...to, ...basis } }));
 }
 
 async function existingApi(name: string, { connection }: CommandContext): Promise<ApiClient> {
@@ -78,11 +78,11 @@ async function change(
   { name, yes, wait, json }: ConfirmedArgs,
   context: CommandContext,
   api: ApiClient,
-  request: (dryRun: boolean) => Promise<UpdatePlan>,
+  request: (basis: { readonly dryRun: boolean; readonly from?: number }) => Promise<UpdatePlan>,
 ): Promise<void> {
   const { ui } = context;
   const service = await api.call('getService', { params: { name } });
-  const planned = await request(true);
+  const planned = await request({ dryRun: true });
   if (planned.version === null) {
     if (json) ui.json(planned);
     else ui.say(`Service '${name}' is at this version already (${planned.from}); nothing changes.`);
@@ -92,21 +92,28 @@ async function change(
   if (!(await ui.confirm(`Update service '${name}' to version ${planned.version}?`, yes, true)))
     throw new SvcError('SVC_ABORTED', 'Nothing was changed.');
   const after = await lastEventId(api, name);
-  const done = await request(false);
+  const done = await request({ dryRun: false, from: planned.from });
   if (!json) ui.say(`Service '${name}' is updating to version ${done.version}.`);
   if (wait ?? ui.outIsTerminal) {
     const followed = await followService(name, untilUpdated(done.version ?? 0), context, { after });
     if (followed === undefined) ui.say(`The update goes on. To see it: svc serve status ${name}`);
-    else if (!json) ui.say(`Service '${name}' runs version ${done.version} (${countReplicas(followed.replicasReady)} ready).`);
+    else if (!json) ui.say(doneLine(followed, done));
   } else if (!json) ui.say(`  See it      svc serve status ${name}`);
   if (json) ui.json(done);
   else ui.say(`  Go back     svc serve rollback ${name}`);
 }
 
-function planLines({ version, from, changes, replaced, update }: UpdatePlan, service: ServiceView): readonly string[] {
+function doneLine({ name, replicasReady, targetReplicas }: ServiceView, { version }: UpdatePlan): string {
+  if (targetReplicas === 0)
+    return `Service '${name}' is at version ${version}; its first replica starts with the next request, and none has tested it.`;
+  return `Service '${name}' runs version ${version} (${countReplicas(replicasReady)} ready).`;
+}
+
+function planLines(plan: UpdatePlan, service: ServiceView): readonly string[] {
+  const { version, from, changes } = plan;
   const title = `Version ${version} of '${service.name}' differs from version ${from}:`;
   const shown = changes.length === 0 ? ['  (only in how the update is made)'] : changes.map(changeLine);
-  return [title, ...shown, replacementLine(replaced, update, service)];
+  return [title, ...shown, replacementLine(plan, service)];
 }
 
 /** Keeps the indentation of the file. */
@@ -114,8 +121,12 @@ function changeLine(line: string): string {
   return `  ${safeLines(line).join(' ')}`;
 }
 
-function replacementLine(replaced: number, update: UpdatePlan['update'], { targetReplicas, replicas }: ServiceView): string {
-  if (replaced === 0) return 'The replicas stay: nothing changes for their program.';
+function replacementLine({ replaced, keepsReplicas, update }: UpdatePlan, { targetReplicas, replicas }: ServiceView): string {
+  if (replaced === 0) {
+    return keepsReplicas
+      ? 'The replicas stay: nothing changes for their program.'
+      : 'No replica lives that would be replaced; new ones have the new version.';
+  }
   const surge = surgeOf(update, targetReplicas);
   const fewer = update.maxUnavailable === 0 ? 'none fewer than now ready' : `up to ${update.maxUnavailable} fewer ready`;
   const price = Math.max(0, ...replicas.flatMap(({ endedAt, hourlyUsd }) => (endedAt === null && hourlyUsd !== null ? [hourlyUsd] : [])));
@@ -163,7 +174,7 @@ export async function serveVersions({ name, json }: VersionsArgs, context: Comma
       { title: 'CREATED', value: ({ createdAt }) => formatAge(createdAt, clock.now()) },
       { title: 'HASH', value: ({ hash }) => hash, dropOrder: 1 },
       { title: 'REPLICAS', value: ({ replicas, replicasReady }) => (replicas === 0 ? '-' : `${replicasReady}/${replicas}`) },
-      { title: 'STATE', value: ({ isCurrent, replicas }) => (isCurrent ? 'current' : replicas > 0 ? 'being replaced' : 'kept') },
+      { title: 'STATE', value: ({ isCurrent, replicas }) => (isCurrent ? 'current' : replicas > 0 ? 'serving' : 'kept') },
     ],
     rows,
     ui.outWidth,

@@ -128,6 +128,49 @@ test('a refused update leaves the service and its files as they were', async () 
   });
 });
 
+test('an update of another version than the user saw, or of an ending service, is refused', async () => {
+  await withService(async ({ context, update, service }) => {
+    await expect(update('  replicas: 3\n', { from: 2 })).rejects.toMatchObject({ code: 'SVC_UPDATE_CONFLICT' });
+    expect(await update('  replicas: 3\n', { from: 1 })).toMatchObject({ version: 2 });
+    await context.store.services.update(await service(), { desired: 'down' });
+    await expect(update('  replicas: 4\n', { dryRun: true })).rejects.toMatchObject({ code: 'SVC_SERVICE_NOT_FOUND' });
+  });
+});
+
+test('other limits alone make a version, and the same file tries a stopped update again', async () => {
+  await withService(async ({ context, update, service }) => {
+    expect(await update('', { surge: 0, maxUnavailable: 1 })).toMatchObject({ version: 2, keepsReplicas: true });
+    expect((await update('', { surge: 0, maxUnavailable: 1 })).version).toBeNull();
+    const stopped = await service();
+    await context.store.services.update(stopped, { memory: { ...stopped.memory, gaveUp: true } });
+    expect((await update('', { surge: 0, maxUnavailable: 1 })).version).toBe(3);
+    expect((await service()).memory.gaveUp).toBe(false);
+  });
+});
+
+test('a rollback goes to the last version that worked, and is checked like an update', async () => {
+  await withService(async ({ context, update, service }) => {
+    await update('  replicas: 2\n');
+    await update('  replicas: 3\n');
+    const current = await service();
+    // Version 2 never worked.
+    await context.store.services.update(current, { memory: { ...current.memory, provenVersion: 3, provenBefore: 1 } });
+    expect(await rollbackService(context, await service(), { dryRun: true })).toMatchObject({ version: 4, from: 3 });
+    expect((await rollbackService(context, await service(), { dryRun: true })).changes).toContain('-  replicas: 3');
+    const broken = { ...(await context.store.services.version('chat', 1)) };
+    const spec = broken.task?.service;
+    if (broken.task === undefined || spec === undefined) throw new Error('no version 1');
+    const tls = { keyfile: '/nowhere/key.pem', certfile: '/nowhere/cert.pem' };
+    const version = { service: 'chat', version: 4, source: source(''), createdAt: 0, task: { ...broken.task, service: { ...spec, tls } } };
+    const event = { at: 0, subject: 'chat', subjectKey: '', replicaId: null, from: null, to: null, cause: 'update', message: '' };
+    await context.store.services.addVersion(await service(), { version: 4 }, version, event);
+    await context.store.services.addVersion(await service(), { version: 5 }, { ...version, version: 5, task: broken.task }, event);
+    await expect(rollbackService(context, await service(), { to: 4, dryRun: false })).rejects.toMatchObject({
+      code: 'SVC_FILE_UNREADABLE',
+    });
+  });
+});
+
 test('a rollback makes an earlier version the newest one, with its files', async () => {
   await withService(async ({ context, workdir, update, service }) => {
     const { store } = context;

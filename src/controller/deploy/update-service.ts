@@ -1,4 +1,4 @@
-import { rename, rm } from 'node:fs/promises';
+import { readdir, rename, rm } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { subjectEvent, type ServiceRecord, type VersionRecord } from '../../domain/records.ts';
 import { filesVersionOf, isSameProgram, isSameVersion, provenVersionOf, type TaskVersion } from '../../domain/rollout.ts';
@@ -8,6 +8,7 @@ import { isSameSnapshot, takeSnapshot } from '../../provision/files/snapshot.ts'
 import { SvcError } from '../../shared/errors.ts';
 import { randomHex } from '../../shared/hex.ts';
 import { servicePaths } from '../../shared/paths.ts';
+import { checkTlsFiles } from '../../spec/check-tls-files.ts';
 import { describeChanges } from '../../spec/describe-changes.ts';
 import { parseTask } from '../../spec/parse-task.ts';
 import { compareAndSwap } from '../../store/compare-and-swap.ts';
@@ -18,11 +19,17 @@ import { serviceFiles } from './service-files.ts';
 import { keepTlsFiles, tlsFolder } from './uploads.ts';
 
 /** Input of `update`: a file and additions to its update policy. */
-interface UpdateRequest extends Omit<ServiceRequest, 'name' | 'expose' | 'port'> {
+interface UpdateRequest extends Omit<ServiceRequest, 'name' | 'expose' | 'port'>, UpdateBasis {
   readonly surge?: UpdatePolicy['surge'] | undefined;
   readonly maxUnavailable?: number | undefined;
-  /** Only returns what the update would change. */
+}
+
+/** How an update or a rollback is to be made. */
+interface UpdateBasis {
+  /** Only returns what would change. */
   readonly dryRun: boolean;
+  /** The version that the user saw; another one is a conflict. */
+  readonly from?: number | undefined;
 }
 
 /** What an update changes. */
@@ -34,6 +41,8 @@ export interface UpdatePlan {
   readonly changes: readonly string[];
   /** How many living replicas are replaced; 0 when the program stays the same. */
   readonly replaced: number;
+  /** Whether the program stays the same, so that living replicas are kept. */
+  readonly keepsReplicas: boolean;
   readonly update: UpdatePolicy;
 }
 
@@ -47,18 +56,23 @@ export async function updateService(context: DaemonContext, service: ServiceReco
   const task = withLimits(read, request);
   await refuseMovedEndpoint(context, service, task);
   await checkOffers(context, task);
-  return whileUpdating(context, service, async () => {
+  return whileUpdating(context, service, request, async () => {
     const files = servicePaths(context.paths, service.key);
     const version = service.version + 1;
     const copy = join(files.dir, `.v${version}-${randomHex(4)}.tmp`);
     try {
-      await takeSnapshot(task, copy, context.paths.home);
+      await removeOldCopies(files.dir, request.dryRun);
+      const { note } = await takeSnapshot(task, copy, context.paths.home);
       const kept = await context.store.services.versions(service.name);
-      const equal = await versionWithFiles(kept, (earlier) => isSameSnapshot(copy, files.versionDir(earlier), taskFileOf(request)));
+      const shared = serviceFiles(context.store);
+      const taskFile = taskFileOf(request);
+      const equal = await versionWithFiles(kept, async (earlier) => {
+        await shared.restore(service.key, `v${earlier}`, files.versionDir(earlier));
+        return isSameSnapshot(copy, files.versionDir(earlier), taskFile);
+      });
       const next = { version, task: equal === undefined ? task : { ...task, filesVersion: equal } };
       const plan = await planOf(context, service, next, { source: request.source, kept });
       if (request.dryRun || plan.version === null) return plan;
-      const shared = serviceFiles(context.store);
       if (equal === undefined) {
         // A crash may have left a folder that no record names.
         await rm(files.versionDir(version), { recursive: true, force: true });
@@ -68,7 +82,7 @@ export async function updateService(context: DaemonContext, service: ServiceReco
       const isNeeded = request.upload !== undefined || context.store.isShared;
       const recorded = await keepTlsFiles(next.task, isNeeded, files.dir, version);
       await shared.save(service.key, tlsFolder(version), join(files.dir, tlsFolder(version)));
-      const message = `Updated from ${request.file} to version ${version}.`;
+      const message = [`Updated from ${request.file} to version ${version}.`, ...(note === undefined ? [] : [note])].join(' ');
       await addVersion(context, service, { version, task: recorded, source: request.source }, message);
       return plan;
     } finally {
@@ -84,36 +98,60 @@ export async function updateService(context: DaemonContext, service: ServiceReco
 export async function rollbackService(
   context: DaemonContext,
   service: ServiceRecord,
-  { to = earlierVersion(service), dryRun }: { readonly to?: number | undefined; readonly dryRun: boolean },
+  { to = earlierVersion(service), ...basis }: UpdateBasis & { readonly to?: number | undefined },
 ): Promise<UpdatePlan> {
-  return whileUpdating(context, service, async () => {
+  return whileUpdating(context, service, basis, async () => {
     const kept = await context.store.services.versions(service.name);
     const earlier = kept.find(({ version }) => version === to);
+    if (to === 0)
+      throw new SvcError('SVC_VERSION_NOT_FOUND', `Service '${service.name}' was never updated.`, {
+        hint: `To change it: svc serve update ${service.name} FILE`,
+      });
     if (earlier === undefined || to === service.version) {
       const known = kept.map(({ version }) => version).filter((version) => version !== service.version);
       throw new SvcError('SVC_VERSION_NOT_FOUND', `Service '${service.name}' has no version ${to} to go back to.`, {
-        hint: known.length === 0 ? 'It was never updated.' : `Choose one of ${known.join(', ')}; see: svc serve versions ${service.name}`,
+        hint: `${known.length === 0 ? 'It was never updated.' : `Choose one of ${known.join(', ')}.`} See: svc serve versions ${service.name}`,
       });
     }
+    await checkTlsFiles(
+      earlier.task,
+      { source: earlier.source, file: '-', envs: earlier.task.envs, secrets: earlier.task.secrets },
+      context.clock.now(),
+    );
+    await refuseMovedEndpoint(context, service, earlier.task);
+    await checkOffers(context, earlier.task);
     const next = { version: service.version + 1, task: { ...earlier.task, filesVersion: filesVersionOf(earlier) } };
     const plan = await planOf(context, service, next, { source: earlier.source, kept });
-    if (dryRun || plan.version === null) return plan;
+    if (basis.dryRun || plan.version === null) return plan;
     await addVersion(context, service, { ...next, source: earlier.source }, `Rolled back to version ${to}, as version ${next.version}.`);
     return plan;
   });
 }
 
+/** Removes copies of a controller that died while it copied. A dry run may be copying beside this one. */
+async function removeOldCopies(dir: string, isDryRun: boolean): Promise<void> {
+  if (isDryRun) return;
+  const left = (await readdir(dir)).filter((name) => /^\.v\d+-.*\.tmp$/.test(name));
+  for (const name of left) await rm(join(dir, name), { recursive: true, force: true });
+}
+
 /** The version that a rollback returns to: of a stopped update the one that stayed, else the one before. */
 function earlierVersion(service: ServiceRecord): number {
   const proven = provenVersionOf(service);
-  return proven > 0 && proven !== service.version ? proven : (service.memory.update?.from ?? service.version - 1);
+  if (proven > 0 && proven !== service.version) return proven;
+  return service.memory.provenBefore ?? service.version - 1;
 }
 
+/** Allows one change of a service at a time. */
 async function whileUpdating<Result>(
   { creating }: DaemonContext,
-  { name, key }: ServiceRecord,
+  { name, key, version, desired }: ServiceRecord,
+  { dryRun, from }: UpdateBasis,
   work: () => Promise<Result>,
 ): Promise<Result> {
+  if (desired === 'down') throw new SvcError('SVC_SERVICE_NOT_FOUND', `Service '${name}' is being terminated.`);
+  if (from !== undefined && from !== version) throw updateConflict(name);
+  if (dryRun) return work();
   if (creating.has(key)) throw updateConflict(name);
   creating.add(key);
   try {
@@ -144,8 +182,12 @@ async function refuseMovedEndpoint({ store }: DaemonContext, service: ServiceRec
   const port = spec?.loadBalancer.port;
   if (port !== undefined && port !== service.port) throw moved(`is at port ${service.port}`);
   if (spec?.expose === true && service.host === '127.0.0.1') throw moved('listens on this machine alone');
-  const metricsPort = spec?.loadBalancer.metricsPort;
   const current = (await store.services.version(service.name, service.version))?.task.service;
+  if (spec?.expose === false && current?.expose === true) throw moved('listens on all addresses');
+  // One balancer serves the replicas of both versions.
+  if (spec !== undefined && current !== undefined && spec.protocol !== current.protocol)
+    throw moved(`speaks ${current.protocol} to its replicas`);
+  const metricsPort = spec?.loadBalancer.metricsPort;
   if (metricsPort === undefined || metricsPort === current?.loadBalancer.metricsPort) return;
   await checkMetricsPort(metricsPort, new Set((await store.services.list()).map((one) => one.port)));
 }
@@ -179,11 +221,13 @@ async function planOf(
     return own === undefined || !isSameProgram(own, next);
   });
   return {
-    version: current !== undefined && isSameVersion(current, next) ? null : next.version,
+    // The same file again gives a stopped update another try.
+    version: current !== undefined && !service.memory.gaveUp && isSameVersion(current, next) ? null : next.version,
     from: service.version,
     changes:
       current === undefined ? [] : describeChanges(current, { task: next.task, source }, filesVersionOf(current) !== filesVersionOf(next)),
     replaced: replaced.length,
+    keepsReplicas: current !== undefined && isSameProgram(current, next),
     update: next.task.service?.update ?? defaultUpdate,
   };
 }
@@ -197,17 +241,20 @@ async function addVersion(
 ): Promise<void> {
   const at = clock.now();
   const record = { service: seen.name, version, task, source, createdAt: at };
-  await compareAndSwap(
+  const added = await compareAndSwap(
     () => store.services.get(seen.name, seen.key),
     (service) => {
       if (service.version !== seen.version || service.desired === 'down') throw updateConflict(seen.name);
       const proven = provenVersionOf(service);
       const from = service.memory.update?.from ?? service.version;
-      const memory = { ...service.memory, failures: [], gaveUp: false, update: { from, at }, ...(proven > 0 && { provenVersion: proven }) };
+      // Failures from before versions were recorded belong to the present one.
+      const failures = service.memory.failures.map((failure) => ({ version: service.version, ...failure }));
+      const memory = { ...service.memory, failures, gaveUp: false, update: { from, at }, ...(proven > 0 && { provenVersion: proven }) };
       const event = subjectEvent(service, { at, from: service.state, to: service.state, cause: 'update', message });
       return store.services.addVersion(service, { version, reason: null, memory }, record, event);
     },
   );
+  if (added === undefined) throw new SvcError('SVC_SERVICE_NOT_FOUND', `Service '${seen.name}' was removed meanwhile.`);
 }
 
 function updateConflict(name: string): SvcError {

@@ -55,10 +55,10 @@ export class ServiceProcesses {
   readonly #all = new Map<string, Processes>();
   /** Services whose processes are being started: two callers must not start them twice. */
   readonly #starting = new Map<string, Promise<void>>();
-  readonly #failing = new Map<string, Set<Kind>>();
-  /** Per service: settles when the last change of its processes is recorded. */
   /** By service key: the version for which its balancer was configured. */
   readonly #configured = new Map<string, number>();
+  readonly #failing = new Map<string, Set<Kind>>();
+  /** Per service: settles when the last change of its processes is recorded. */
   readonly #recording = new Map<string, Promise<void>>();
   /** Keys of services that are gone but still have buckets that could not be removed. */
   readonly #kept = new Set<string>();
@@ -79,17 +79,20 @@ export class ServiceProcesses {
     if (proxies !== undefined) this.#endpoints = new HostedEndpoints({ store, clock, proxies, hasOtherFailure });
   }
 
-  /** Starts or adopts the processes of a service; does nothing when they are already supervised. */
+  /** Starts or adopts the processes of a service. Once they are supervised, only renews the balancer for a new version. */
   async ensure(service: ServiceRecord): Promise<void> {
-    if (this.#all.has(service.key)) return this.#renewBalancer(service);
-    const starting = this.#starting.get(service.key) ?? this.#begin(service).finally(() => this.#starting.delete(service.key));
-    this.#starting.set(service.key, starting);
+    const { key } = service;
+    while (this.#starting.has(key)) await this.#starting.get(key);
+    const work = this.#all.has(key) ? this.#renewBalancer(service) : this.#begin(service);
+    const starting = work.finally(() => this.#starting.delete(key));
+    this.#starting.set(key, starting);
     await starting;
   }
 
   /** A new version of the service may need a balancer with another configuration. */
   async #renewBalancer(service: ServiceRecord): Promise<void> {
-    if (this.#configured.get(service.key) === service.version) return;
+    // A record may have been read before an update.
+    if ((this.#configured.get(service.key) ?? 0) >= service.version) return;
     if (this.#proxies === undefined) {
       const config = await this.#writeBalancerConfig(service);
       if (config === undefined) return;

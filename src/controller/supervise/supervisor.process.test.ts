@@ -206,6 +206,17 @@ test('a process with another configuration is renewed like one of another versio
   });
 });
 
+test('a process is renewed when another configuration is desired, once for each change', async () => {
+  await withSupervisors(async ({ supervise }) => {
+    const { story, supervisor } = await supervise({ starts: 'first', desiredVersion: 'new', renewal: 'hand-over' });
+    supervisor.renew({ version: 'new', config: 'new' });
+    // During the hand-over: the successor was started for the change before.
+    supervisor.renew({ version: 'new', config: 'newer' });
+    await waitFor('the successor of the successor', () => story.ups.length >= 3);
+    expect(story.ends).toEqual([]);
+  });
+});
+
 test('a process started by this supervisor never counts as old, whatever its version', async () => {
   await withSupervisors(async ({ supervise }) => {
     const { story } = await supervise({ starts: 'odd', desiredVersion: 'new' });

@@ -74,8 +74,9 @@ export class Supervisor {
   #silent: ProcessIdentity | undefined;
   /** Processes that handed over and may still be finishing their work. */
   #former: readonly ProcessIdentity[] = [];
-  /** A process started by this supervisor runs the current code: only a found process can be old. */
+  /** A process started by this supervisor is as desired, unless `renew` changed that since. */
   #mayBeOld = true;
+  #isRenewed = false;
   /** Settles when the process being restarted is gone: it holds what the next one needs. */
   #restart: Promise<void> | undefined;
   #end: ProcessEnd = 'died';
@@ -118,6 +119,8 @@ export class Supervisor {
   renew(desired: Supervised['desired']): void {
     this.#what = { ...this.#what, desired };
     this.#mayBeOld = true;
+    // The next successor may have been started before this call.
+    this.#isRenewed = true;
     this.#cancelRenewal();
     if (this.#greeting !== undefined) this.#cancelRenewal = this.#renewIfOld(this.#greeting);
   }
@@ -213,7 +216,8 @@ export class Supervisor {
       if (current === undefined || sameProcess(current.identity, identity)) continue;
       this.#deps.log.info({ process: this.#what.name, pid: current.identity.pid }, 'a process handed over');
       this.#former = [...this.#former.filter(isAlive), identity];
-      this.#mayBeOld = false;
+      this.#mayBeOld = this.#isRenewed;
+      this.#isRenewed = false;
     }
   }
 

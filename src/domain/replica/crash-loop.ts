@@ -4,6 +4,8 @@ import { seededRandom } from '../../shared/random.ts';
 /** One replica that ended by itself. */
 export interface Failure {
   readonly at: number;
+  /** The replica's version; absent in records from before updates, which count for each version. */
+  readonly version?: number;
   readonly everReady: boolean;
   /** How long it had been ready, ms; 0 when it was never ready. */
   readonly readyMs: number;

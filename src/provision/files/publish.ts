@@ -1,5 +1,3 @@
-import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -7,6 +5,7 @@ import type { ObjectStore } from '../../buckets/object-store.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { parseJson } from '../../shared/json.ts';
 import { isBlob, isManifest, indexPrefix, objectKeys, type Manifest, type ManifestEntry, type PublishedObject } from './manifest.ts';
+import { sha256OfFile } from './file-digest.ts';
 import { isPackIndex, memberId, PackBuilder, sha256Of, usePacks, type NewPack, type PackedFile, type PackIndex } from './packs.ts';
 import { scanTree, type TreeEntry } from './scan.ts';
 import { tarEnd, tarMember } from './tar.ts';
@@ -177,14 +176,6 @@ function fileOf(published: ReadonlyMap<string, ManifestEntry>, path: string): Ma
   const entry = published.get(path);
   if (entry === undefined) throw new SvcError('SVC_INTERNAL', `A file was left out while its tree was published.`);
   return entry;
-}
-
-async function sha256OfFile(path: string, signal: AbortSignal | undefined): Promise<string> {
-  const hash = createHash('sha256');
-  for await (const chunk of createReadStream(path, { highWaterMark: 1_048_576, ...(signal === undefined ? {} : { signal }) })) {
-    hash.update(chunk);
-  }
-  return hash.digest('hex');
 }
 
 async function eachOf<Item>(items: readonly Item[], atOnce: number, act: (item: Item) => Promise<void>): Promise<void> {

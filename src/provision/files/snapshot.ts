@@ -1,11 +1,9 @@
-import { createHash } from 'node:crypto';
-import { createReadStream, existsSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { mkdir, realpath, rm } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { pipeline } from 'node:stream/promises';
-import { isDeepStrictEqual } from 'node:util';
 import type { Task } from '../../domain/task.ts';
 import type { LocalSource } from './delivery.ts';
+import { sha256OfFile } from './file-digest.ts';
 import { ignoreRules } from './ignore-rules.ts';
 import { kindOf, scanTree, type TreeEntry } from './scan.ts';
 import { copyTree } from '../../remote/copy-tree.ts';
@@ -57,23 +55,13 @@ export async function isSameSnapshot(a: string, b: string, taskFile: string | un
     return entries.filter(({ path }) => path !== ignored);
   };
   const [left, right] = [await entriesOf(a), await entriesOf(b)];
-  if (left.length !== right.length) return false;
-  for (const [index, entry] of left.entries()) {
-    const other = right[index];
-    if (other === undefined || !isDeepStrictEqual({ ...entry, mtime: 0 }, { ...other, mtime: 0 })) return false;
-    if (entry.kind === 'file' && !(await isSameFile(join(a, entry.path), join(b, other.path)))) return false;
-  }
+  if (withoutTimes(left) !== withoutTimes(right)) return false;
+  for (const { kind, path } of left)
+    if (kind === 'file' && (await sha256OfFile(join(a, path))) !== (await sha256OfFile(join(b, path)))) return false;
   return true;
 }
 
-async function isSameFile(a: string, b: string): Promise<boolean> {
-  const digest = async (path: string): Promise<string> => {
-    const hash = createHash('sha256');
-    await pipeline(createReadStream(path), hash);
-    return hash.digest('hex');
-  };
-  return (await digest(a)) === (await digest(b));
-}
+const withoutTimes = (entries: readonly TreeEntry[]): string => JSON.stringify(entries.map((entry) => ({ ...entry, mtime: 0 })));
 
 /** Where a task's files are copied. `name` is unique among all copies of their owner. */
 export interface SnapshotLocation {
