@@ -1,8 +1,10 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { aReplica, aService, aServiceSpec } from '../../test/support/builders.ts';
 import { aTaskWith, aWorld, committed, ready, reported, set, stops } from '../../test/support/reconcile-world.ts';
 import type { Decision, World } from './decision.ts';
 import type { ReplicaRecord } from './records.ts';
+import { aliveStates } from './replica/replica-state.ts';
 import { reconcile } from './reconcile.ts';
 
 /** Version 2 with another program, beside version 1. */
@@ -17,6 +19,16 @@ function anUpdate(change: Partial<World> = {}, memory: Partial<World['service'][
     ]),
     ...change,
   });
+}
+
+/** Version 2 with the program of version 1 and another probe. */
+function probedVersions(): World['versions'] {
+  const spec = aServiceSpec();
+  const service = { ...spec, readinessProbe: { ...spec.readinessProbe, path: '/other' } };
+  return new Map([
+    [1, aTaskWith()],
+    [2, { ...aTaskWith(), filesVersion: 1, service }],
+  ]);
 }
 
 const old = (id: number): ReplicaRecord => ready(id, { version: 1 });
@@ -86,6 +98,18 @@ test('a stopped update neither ends the update nor fails the service, whatever h
   expect(decision.events.map(({ cause }) => cause)).not.toContain('updated');
 });
 
+test('a stopped update at zero replicas stays stopped, and the service sleeps', () => {
+  const asleep = aTaskWith({ minReplicas: 0, targetQpsPerReplica: 1 });
+  const versions = new Map([
+    [1, asleep],
+    [2, { ...asleep, run: 'another program' }],
+  ]);
+  const stopped = anUpdate({ replicas: [], versions }, { gaveUp: true, autoscaler: { target: 0, upCount: 0, downCount: 0 } });
+  const decision = reconcile({ ...stopped, service: { ...stopped.service, state: 'READY', reason: 'It stopped.' } });
+  expect(decision).toMatchObject({ launch: [], service: { state: 'NO_REPLICA', reason: 'It stopped.' } });
+  expect(decision.events.map(({ cause }) => cause)).not.toContain('updated');
+});
+
 test('a complete update clears the reason of an earlier stop', () => {
   const world = anUpdate({ replicas: [ready(1, { version: 2 }), ready(2, { version: 2 })] });
   const decision = reconcile({ ...world, service: { ...world.service, state: 'READY', reason: 'It stopped.' } });
@@ -93,16 +117,11 @@ test('a complete update clears the reason of an earlier stop', () => {
 });
 
 test('replicas with another probe are adopted one by one, each after the one before was probed', () => {
-  const spec = aServiceSpec();
-  const probed = { ...aTaskWith(), filesVersion: 1, service: { ...spec, readinessProbe: { ...spec.readinessProbe, path: '/other' } } };
-  const versions = new Map([
-    [1, aTaskWith()],
-    [2, probed],
-  ]);
+  const versions = probedVersions();
   const first = reconcile(anUpdate({ replicas: [old(1), old(2)], versions }));
   expect([first.adopt.map(({ replica }) => replica.id), first.launch, stops(first)]).toEqual([[1], [], []]);
   expect(first.service.memory).toMatchObject({ provenVersion: 1, update: { adoptedAt: 100_000 } });
-  const { intervalSeconds, timeoutSeconds } = spec.readinessProbe;
+  const { intervalSeconds, timeoutSeconds } = aServiceSpec().readinessProbe;
   const next = (now: number, state: 'READY' | 'NOT_READY'): Decision =>
     reconcile(
       anUpdate(
@@ -115,6 +134,46 @@ test('replicas with another probe are adopted one by one, each after the one bef
   expect(next(100_000 + waitMs, 'NOT_READY').adopt).toEqual([]);
   const second = next(100_000 + waitMs, 'READY');
   expect([second.adopt.map(({ replica }) => replica.id), second.service.memory?.provenVersion]).toEqual([[2], 2]);
+});
+
+test('a wrong probe takes one replica, and no other is launched or stopped for it', () => {
+  const replicas = [ready(1, { version: 2, state: 'NOT_READY' }), old(2)];
+  const world = anUpdate({ replicas, versions: probedVersions() }, { update: { from: 1, at: 90_000, adoptedAt: 90_000 } });
+  expect(reconcile(world)).toMatchObject({ launch: [], adopt: [], stop: [] });
+});
+
+test('after the guard gave up on another probe, lost replicas are replaced with the earlier one', () => {
+  const world = anUpdate({ replicas: [old(2)], versions: probedVersions() }, { gaveUp: true, failures: failing(9) });
+  const decision = reconcile(world);
+  expect([decision.launch.map(({ version }) => version), decision.adopt, stops(decision)]).toEqual([[1], [], []]);
+});
+
+test('a decision that was carried out is followed by no launch, whatever the versions are', () => {
+  const replica = fc.record({
+    id: fc.integer({ min: 1, max: 9 }),
+    version: fc.integer({ min: 1, max: 2 }),
+    state: fc.constantFrom(...aliveStates),
+  });
+  const property = fc.property(
+    fc.uniqueArray(replica, { selector: ({ id }) => id, maxLength: 5 }),
+    fc.constantFrom(
+      probedVersions(),
+      anUpdate().versions,
+      new Map([...probedVersions()].map(([version]) => [version, { ...aTaskWith(), filesVersion: 1 }])),
+    ),
+    fc.boolean(),
+    fc.integer({ min: 0, max: 2 }),
+    (given, versions, gaveUp, provenVersion) => {
+      const replicas = given.map(({ state, ...one }) =>
+        state === 'READY' || state === 'NOT_READY' ? ready(one.id, { ...one, state }) : aReplica({ ...one, state }),
+      );
+      let world = anUpdate({ replicas, versions }, { gaveUp: gaveUp && provenVersion < 2, provenVersion });
+      for (let pass = 0; pass < 4; pass += 1) world = committed(world, reconcile(world));
+      const { launch, adopt } = reconcile(world);
+      expect([launch, adopt]).toEqual([[], []]);
+    },
+  );
+  fc.assert(property, { numRuns: 300 });
 });
 
 test('new bounds of the policy hold at once, without a decision of the autoscaler', () => {

@@ -40,14 +40,16 @@ export function reconcile(world: World): Decision {
   const target = autoscale(draft, task, remaining);
   const desired = target === 0 && replicaPolicy.minReplicas === 0 ? 0 : target + replicaPolicy.numOverprovision;
   const limits = task.service.update;
-  const fallback = fallbackOf(draft);
+  // Of the same program with another probe, no version is safer than the other until the guard gives up.
+  const worked = fallbackOf(draft);
+  const fallback = worked !== undefined && isTakenOver(world, worked) ? undefined : worked;
   const gateFor = (version: number): LaunchGate =>
     gateOf(draft.service, version, attemptsAtOnce({ target: desired, fallback, limits }), world.now);
   const { gaveUp } = gateFor(world.service.version);
   // A version that never worked leaves the service to the last one that did.
   const goal =
-    gaveUp && fallback !== undefined
-      ? { target: desired, version: fallback, fallback: undefined, limits }
+    gaveUp && worked !== undefined
+      ? { target: desired, version: worked, fallback: undefined, limits }
       : { target: desired, version: world.service.version, fallback, limits };
   scale(draft, task, { remaining, goal, gateFor });
   const readyOthers = remaining.filter(({ state }) => state === 'READY').length;
@@ -85,8 +87,9 @@ function applyEnds(draft: Draft): void {
 function adoptReplicas(draft: Draft): void {
   const { service, versions, now } = draft.world;
   const task = versions.get(service.version);
-  if (task === undefined) return;
-  for (const replica of draft.living.filter((one) => isTakenOver(draft, one))) {
+  // After the guard gave up, replicas of the earlier version are wanted.
+  if (task === undefined || draft.memory.gaveUp) return;
+  for (const replica of draft.living.filter(({ version }) => isTakenOver(draft.world, version))) {
     const own = versions.get(replica.version);
     const isProbedAlike = own !== undefined && isSameProbe(own, task);
     if (isProbedAlike || replica.state !== 'READY') draft.adopt(replica);
@@ -102,8 +105,8 @@ function adoptReplicas(draft: Draft): void {
   }
 }
 
-/** Whether the service's version runs the same program as this replica of another version. */
-function isTakenOver({ world: { service, versions } }: Draft, { version }: ReplicaRecord): boolean {
+/** Whether the service's version runs the same program as this other version. */
+function isTakenOver({ service, versions }: World, version: number): boolean {
   const [task, own] = [versions.get(service.version), versions.get(version)];
   if (version === service.version || task === undefined || own === undefined) return false;
   return isSameProgram({ version, task: own }, { version: service.version, task });
@@ -218,7 +221,8 @@ function scale(
   const planned = withCapacity(task, remaining).map((replica) => {
     const { type } = draft.report(replica.id).machine;
     // A replica that waits for its adoption is not replaced.
-    const version = isTakenOver(draft, replica) ? service.version : replica.version;
+    const isWaiting = goal.version === service.version && isTakenOver(draft.world, replica.version);
+    const version = isWaiting ? service.version : replica.version;
     return { ...replica, version, mustKeep: type === 'silent', isUnseen: type === 'unseen' } satisfies PlannedReplica;
   });
   const actions = planRollout(planned, goal);

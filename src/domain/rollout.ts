@@ -23,8 +23,10 @@ type RolloutAction = { readonly type: 'launch'; readonly version: number } | { r
  * `target - maxUnavailable` ready replicas. Until the version has worked, lost replicas of the fallback are replaced by
  * the fallback. A replica of another version that was never ready is stopped at once.
  */
-export function planRollout(observed: readonly PlannedReplica[], goal: RolloutGoal): readonly RolloutAction[] {
-  const { target, version, fallback, limits } = goal;
+export function planRollout(
+  observed: readonly PlannedReplica[],
+  { target, version, fallback, limits }: RolloutGoal,
+): readonly RolloutAction[] {
   const living = keepOrder(observed);
   const current = living.filter((replica) => replica.version === version);
   const others = living.filter((replica) => replica.version !== version);
@@ -34,7 +36,7 @@ export function planRollout(observed: readonly PlannedReplica[], goal: RolloutGo
   const kept = new Set([...serving.slice(0, needed), ...others.filter((replica) => !mayStop(replica))]);
   const replacements = fallback === undefined ? 0 : Math.max(0, needed - serving.length);
   const room = target + surgeOf(limits, target) - kept.size - replacements;
-  const most = others.length === 0 && fallback === undefined ? target : Math.min(target, attemptsAtOnce(goal), room);
+  const most = others.length === 0 && fallback === undefined ? target : Math.min(target, room);
   return [
     ...others.filter((replica) => !kept.has(replica)).map(({ id }) => ({ type: 'stop', replicaId: id }) as const),
     ...Array.from({ length: replacements }, () => ({ type: 'launch', version: fallback ?? version }) as const),

@@ -48,7 +48,7 @@ export function committed(world: World, decision: Decision): World {
   const launched = decision.launch.map((one, index) =>
     newReplica({ ...service, version: one.version }, { id: service.nextReplicaId + index, key: `k${index}`, createdAt: world.now }),
   );
-  const changed = new Map(decision.stop.map(({ replica, change }) => [replica.id, { ...replica, ...change }]));
+  const changed = new Map([...decision.adopt, ...decision.stop].map(({ replica, change }) => [replica.id, { ...replica, ...change }]));
   return {
     ...world,
     service: { ...service, ...decision.service, nextReplicaId: service.nextReplicaId + launched.length },
