@@ -1,4 +1,4 @@
-import { existsSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { ReplicaView, ServiceView } from '../../src/api/contract.ts';
@@ -118,6 +118,16 @@ async function befall(scene: Scene, service: ServiceView): Promise<void> {
   expect(readyIds(await svc.ready('web', 4))).toEqual([...before.filter((id) => id !== cut.id), 6]);
 }
 
+/** Replaces all replicas by ones of another version; the controller is on another machine, so files are sent again. */
+async function update(scene: Scene, file: string): Promise<void> {
+  const { svc } = scene;
+  const updated = await underLoad('updated to another version', scene, async () => {
+    writeFileSync(file, readFileSync(file, 'utf8').replace('run: ', 'envs: {RELEASE: "2"}\nrun: '));
+    await svc.ok(['serve', 'update', 'web', file, '--yes', '--wait'], { timeoutMs: 300_000 });
+  });
+  expect([Object.keys(updated.outcomes), (await svc.service('web')).activeVersions]).toEqual([['200'], [2]]);
+}
+
 /** The endpoint is unreachable while its machine is; no client action could restore it. */
 async function reboot(scene: Scene): Promise<void> {
   await underLoad('the host of the controller rebooted while the client is gone', scene, async () => {
@@ -127,7 +137,7 @@ async function reboot(scene: Scene): Promise<void> {
 }
 
 describeCloud('replicas in three AWS regions and on an SSH host, with a remote controller', () => {
-  test('survive pauses, cuts, dead machines, an absent client and a reboot, and leave nothing', async () => {
+  test('survive pauses, cuts, dead machines, an absent client, a reboot and an update, and leave nothing', async () => {
     await withCloud({}, async (world) => {
       const { svc, hosts } = world;
       const [desk, box] = await Promise.all([hosts.up('desk', { delayMs: 1 }), hosts.up('box', { delayMs: 1 })]);
@@ -143,7 +153,10 @@ describeCloud('replicas in three AWS regions and on an SSH host, with a remote c
       expect(new URL(service.endpoint).hostname).toBe(desk.ip);
 
       const load = new Requests(service.endpoint, 20);
-      await befall({ ...world, load, desk }, service).finally(() => load.stop());
+      const scene = { ...world, load, desk };
+      await befall(scene, service)
+        .then(() => update(scene, file))
+        .finally(() => load.stop());
       report(`in all: ${JSON.stringify(load.figuresSince(0).outcomes)}`);
 
       const patience = { timeoutMs: 120_000 };

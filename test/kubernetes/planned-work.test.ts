@@ -87,12 +87,12 @@ async function rightsOfBalancers({ cluster }: World): Promise<readonly string[]>
 }
 
 describeKubernetes('nodes', 'planned work on an in-cluster controller', () => {
-  test('a restart, an upgrade and a node drain lose no request', { timeout: 1_800_000 }, async () => {
+  test('a restart, an upgrade, a node drain and an update lose no request', { timeout: 1_800_000 }, async () => {
     await withController(
       () => ['balancers: 2', 'endpoint_service: NodePort', 'resources: {infra: k8s/prod, disk_size: 50}'],
       async (world) => {
         const { svc, cluster } = world;
-        const { url } = await webService(world);
+        const { url, file } = await webService(world);
         await settled(world);
         const [balancer] = await podsWith(cluster, 'svc-balancer-');
         expect(await rightsOfBalancers(world)).toEqual([]);
@@ -128,6 +128,12 @@ describeKubernetes('nodes', 'planned work on an in-cluster controller', () => {
           await settled(world);
         });
         expect(drained).toEqual(['200']);
+        const updated = await underLoad('service updated', url, async () => {
+          writeFileSync(file, readFileSync(file, 'utf8').replace('run: ', 'envs: {RELEASE: "2"}\nrun: '));
+          await svc.ok(['serve', 'update', 'web', file, '--yes', '--wait'], { timeoutMs: 300_000 });
+          await settled(world);
+        });
+        expect([updated, (await svc.service('web')).activeVersions]).toEqual([['200'], [2]]);
         await downAll(world);
       },
     );
