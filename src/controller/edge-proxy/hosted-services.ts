@@ -125,9 +125,9 @@ export class HostedServices {
     if (served?.tls !== tls) writeTls(service, files);
     if (served?.config === config) return void (served.tls = tls);
     writeFileAtomic(files.balancerConfig, text);
-    // The new supervisor finds the running process and makes it hand over to one with the new configuration.
-    void served?.supervisor.release();
-    this.#served.set(key, { config, tls, supervisor: this.#supervise(key, service.config.service, files, config), isFailing: false });
+    const supervisor = served?.supervisor ?? this.#supervise(key, service.config.service, files, config);
+    served?.supervisor.renew({ version: codeVersion(), config });
+    this.#served.set(key, { config, tls, supervisor, isFailing: false });
   }
 
   #supervise(key: string, service: string, files: ServicePaths, config: string): Supervisor {
