@@ -16,9 +16,10 @@ const weathers: readonly Weather[] = [
   { name: 'as usual' },
   {
     name: 'throttled',
-    // Random, but limited in a row, so that no caller exhausts its retries. Chance depends on the order of calls, which
-    // is undefined for two concurrent processes.
-    begin: ({ aws }) => aws.conduct.add({ service: 'ec2', probability: 0.2, inARow: 2 }, { kind: 'error', code: 'RequestLimitExceeded' }),
+    // Random, but limited for each request, so that no caller exhausts its retries. Chance depends on the order of
+    // calls, which is undefined for concurrent callers.
+    begin: ({ aws }) =>
+      aws.conduct.add({ service: 'ec2', probability: 0.2, perRequest: 2 }, { kind: 'error', code: 'RequestLimitExceeded' }),
   },
   { name: 'with pages of one', begin: ({ aws }) => (aws.conduct.pageLimit = 1) },
   {

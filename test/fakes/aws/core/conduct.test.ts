@@ -130,13 +130,13 @@ test('faults with a probability are the same for the same seed', async () => {
   expect([runs[0] === runs[1], runs[0] === runs[2]]).toEqual([true, false]);
 });
 
-test('faults with a limit in a row let the next retry through', async () => {
+test('faults with a limit per request let its later retries through, and count each request alone', async () => {
   await withFakeAws({}, async (aws, { ec2 }) => {
-    aws.conduct.refuse({ action: 'DescribeInstances', inARow: 2 }, 'Unavailable');
+    aws.conduct.refuse({ action: 'DescribeInstances', perRequest: 2 }, 'Unavailable');
     const outcomes: string[] = [];
     for (let count = 0; count < 6; count += 1) outcomes.push(await outcomeOf(ec2.send(new DescribeInstancesCommand({}))));
     const refused = 'Unavailable 503';
-    expect(outcomes).toEqual([refused, refused, 'ok', refused, refused, 'ok']);
+    expect(outcomes).toEqual([refused, refused, 'ok', 'ok', 'ok', 'ok']);
     expect(await outcomeOf(ec2.send(new DescribeRegionsCommand({})))).toBe('ok');
   });
 });

@@ -22,8 +22,11 @@ export interface When extends Partial<Circumstances> {
   readonly probability?: number;
   /** How often it happens in all; unlimited unless given. */
   readonly times?: number;
-  /** How often in a row it happens to one action in one region; the next retry gets through. Unlimited unless given. */
-  readonly inARow?: number;
+  /**
+   * How often it happens to equal requests in one region: then every retry gets through, however the calls of several
+   * clients interleave. Unlimited unless given.
+   */
+  readonly perRequest?: number;
 }
 
 /**
@@ -40,8 +43,8 @@ interface Rule {
   readonly when: When;
   readonly fault: Fault;
   left: number;
-  /** Number of consecutive occurrences, by region and action. */
-  readonly streaks: Map<string, number>;
+  /** How often it happened to each request. */
+  readonly occurrences: Map<string, number>;
 }
 
 interface RateLimit {
@@ -74,7 +77,7 @@ export class Conduct {
 
   /** Injects a fault into later calls; the returned function ends it. */
   add(when: When, fault: Fault): () => void {
-    const rule: Rule = { when, fault, left: when.times ?? Number.POSITIVE_INFINITY, streaks: new Map() };
+    const rule: Rule = { when, fault, left: when.times ?? Number.POSITIVE_INFINITY, occurrences: new Map() };
     this.#rules.add(rule);
     return () => void this.#rules.delete(rule);
   }
@@ -98,8 +101,8 @@ export class Conduct {
     this.pageLimit = Number.POSITIVE_INFINITY;
   }
 
-  /** Returns the fault of a call. Uses up `times`. */
-  faultsOf(call: Circumstances): readonly Fault[] {
+  /** Returns the faults of a call with this content. Uses up `times`. */
+  faultsOf(call: Circumstances, content: string): readonly Fault[] {
     const code =
       call.service === 'ec2'
         ? 'RequestLimitExceeded'
@@ -112,7 +115,7 @@ export class Conduct {
     if (throttled) return [{ kind: 'error', code }];
     const faults: Fault[] = [];
     for (const rule of this.#rules) {
-      if (isOfPlacement(rule.when) || !this.#isTriggered(rule, call)) continue;
+      if (isOfPlacement(rule.when) || !this.#isTriggered(rule, call, content)) continue;
       faults.push(rule.fault);
       // Later faults apply to the next call: this one is decided.
       if (rule.fault.kind === 'error' || rule.fault.kind === 'reset') break;
@@ -128,19 +131,20 @@ export class Conduct {
     for (const rule of this.#rules) {
       const { fault, when } = rule;
       if (fault.kind !== 'error' || !isOfPlacement(when) || (when.zone === undefined) !== (call.zone === undefined)) continue;
-      if (this.#isTriggered(rule, call)) throw apiError(fault.code, fault.message, fault.status);
+      if (this.#isTriggered(rule, call, '')) throw apiError(fault.code, fault.message, fault.status);
     }
   }
 
-  #isTriggered(rule: Rule, call: Circumstances): boolean {
+  #isTriggered(rule: Rule, call: Circumstances, content: string): boolean {
     if (rule.left <= 0 || !agrees(rule.when, call)) return false;
-    const { probability, inARow = Number.POSITIVE_INFINITY } = rule.when;
-    const name = nameOf(call);
-    const streak = rule.streaks.get(name) ?? 0;
-    const isTriggered = (probability === undefined || this.#random() < probability) && streak < inARow;
-    rule.streaks.set(name, isTriggered ? streak + 1 : 0);
-    if (isTriggered) rule.left -= 1;
-    return isTriggered;
+    const { probability, perRequest = Number.POSITIVE_INFINITY } = rule.when;
+    const request = `${nameOf(call)} ${content}`;
+    const before = rule.occurrences.get(request) ?? 0;
+    const isTriggered = (probability === undefined || this.#random() < probability) && before < perRequest;
+    if (!isTriggered) return false;
+    rule.occurrences.set(request, before + 1);
+    rule.left -= 1;
+    return true;
   }
 
   #exceeds(limit: RateLimit, call: Circumstances): boolean {

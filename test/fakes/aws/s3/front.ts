@@ -53,7 +53,7 @@ export class S3Front {
       const verified = this.#verify(unverified);
       call = { ...call, accessKeyId: verified.key.accessKeyId, region: verified.scope.region };
       this.#checkHeaders(request);
-      const faults = conduct.faultsOf(call);
+      const faults = conduct.faultsOf(call, request.url ?? '');
       for (const fault of faults) {
         if (fault.kind === 'delay') await clock.sleep(fault.ms);
         if (fault.kind === 'error') throw apiError(fault.code, fault.message, fault.status);
