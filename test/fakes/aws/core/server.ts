@@ -116,7 +116,7 @@ export class AwsServer {
       }
       const input = protocol.read(action, rpc);
       recorded = { ...recorded, permissions: permissionsOf(service, name, input) };
-      const faults = conduct.faultsOf(call, body.toString());
+      const faults = conduct.faultsOf(call, body);
       for (const fault of faults) {
         if (fault.kind === 'delay') await clock.sleep(fault.ms);
         if (fault.kind === 'error') throw apiError(fault.code, fault.message, fault.status);
