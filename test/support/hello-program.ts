@@ -6,7 +6,8 @@ import { createServer, type Socket } from 'node:net';
  * A process with the supervisor's protocol, for its tests: `hello-program.ts SOCKET VERSION [CONFIG]`. It sends a hello
  * on the Unix socket and a message ten times a second. On an end request it closes its connections and exits a moment
  * later. On a hand-over request it starts a successor of version `new` and closes its connections once that runs. It
- * stays alive like a process that still has requests.
+ * stays alive like a process that still has requests. Like the balancer it starts one successor, however often it is
+ * asked.
  */
 const [, self = '', path = '', version = '', config = 'new'] = process.argv;
 const sockets = new Set<Socket>();
@@ -23,7 +24,11 @@ const server = createServer((socket) => {
   socket.write(`${JSON.stringify({ type: 'hello', pid: process.pid, version, config })}\n`);
 });
 
+let isHandingOver = false;
+
 function handOver(): void {
+  if (isHandingOver) return;
+  isHandingOver = true;
   const successor = spawn(process.execPath, [self, path, 'new'], { detached: true, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
   successor.once('message', () => {
     successor.disconnect();
