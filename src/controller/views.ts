@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { networkInterfaces } from 'node:os';
 import type { BlockerView, ClusterView, EventView, JobView, ReplicaView, RouteReply, ServiceView } from '../api/contract.ts';
 import { blockersOf, describeScope } from '../domain/placement/refusals.ts';
@@ -10,6 +9,7 @@ import { describeAutoscaling, describeResources } from '../spec/describe.ts';
 import type { ProcessCrash } from './supervise/service-processes.ts';
 import type { ServiceAtEdgeProxy } from './edge-proxy/edge-proxy-group.ts';
 import { isoTime } from '../shared/clock.ts';
+import { fingerprint } from '../shared/hex.ts';
 import { canonicalJson } from '../shared/json.ts';
 import type { ProcessIdentity } from '../shared/system/process-identity.ts';
 import type { ClusterRecord, EventRecord, JobRecord, ReplicaRecord, ServiceRecord, VersionRecord } from '../domain/records.ts';
@@ -119,9 +119,9 @@ export function versionViews(
 }
 
 function taskHash(version: VersionRecord): string {
-  const { secrets, filesVersion, ...rest } = version.task;
-  const content = canonicalJson({ ...rest, secrets: Object.keys(secrets), files: filesVersion ?? version.version });
-  return createHash('sha256').update(content).digest('hex').slice(0, 12);
+  const { task } = version;
+  const content = { ...task, filesVersion: undefined, secrets: Object.keys(task.secrets), files: filesVersionOf(version) };
+  return fingerprint(canonicalJson(content)).slice(0, 12);
 }
 
 /** Limit of listed blockers: a search may have been refused hundreds of offers. */

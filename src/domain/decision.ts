@@ -48,7 +48,7 @@ export interface Launch {
   readonly reason: string;
 }
 
-interface Stop extends ReplicaChange {
+interface ChangedReplica extends ReplicaChange {
   readonly replica: ReplicaRecord;
 }
 
@@ -56,8 +56,8 @@ interface Stop extends ReplicaChange {
 export interface Decision {
   readonly launch: readonly Launch[];
   /** Living replicas that the service's version takes over, because it changes nothing for them. */
-  readonly adopt: readonly Stop[];
-  readonly stop: readonly Stop[];
+  readonly adopt: readonly ChangedReplica[];
+  readonly stop: readonly ChangedReplica[];
   readonly endpoints: readonly BalancerReplica[];
   readonly service: Change<ServiceRecord>;
   readonly events: readonly NewEvent[];
@@ -84,8 +84,8 @@ export class Draft {
   readonly world: World;
   #replicas: readonly ReplicaRecord[];
   readonly #launch: Launch[] = [];
-  #adopt: readonly Stop[] = [];
-  readonly #stop: Stop[] = [];
+  #adopt: readonly ChangedReplica[] = [];
+  readonly #stop: ChangedReplica[] = [];
   readonly #events: NewEvent[] = [];
   #service: Change<ServiceRecord> = {};
   wakeAt: number | undefined;

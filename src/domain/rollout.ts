@@ -31,12 +31,13 @@ export function planRollout(
   const current = living.filter((replica) => replica.version === version);
   const others = living.filter((replica) => replica.version !== version);
   const readyCurrent = current.filter(({ state }) => state === 'READY').length;
-  const needed = others.length === 0 && fallback === undefined ? 0 : Math.max(0, target - limits.maxUnavailable - readyCurrent);
+  const isOnlyVersion = others.length === 0 && fallback === undefined;
+  const needed = isOnlyVersion ? 0 : Math.max(0, target - limits.maxUnavailable - readyCurrent);
   const serving = others.filter((replica) => replica.state === 'READY' || replica.state === 'NOT_READY' || replica.version === fallback);
   const kept = new Set([...serving.slice(0, needed), ...others.filter((replica) => !mayStop(replica))]);
   const replacements = fallback === undefined ? 0 : Math.max(0, needed - serving.length);
   const room = target + surgeOf(limits, target) - kept.size - replacements;
-  const most = others.length === 0 && fallback === undefined ? target : Math.min(target, room);
+  const most = isOnlyVersion ? target : Math.min(target, room);
   return [
     ...others.filter((replica) => !kept.has(replica)).map(({ id }) => ({ type: 'stop', replicaId: id }) as const),
     ...Array.from({ length: replacements }, () => ({ type: 'launch', version: fallback ?? version }) as const),
@@ -54,6 +55,17 @@ export function attemptsAtOnce({ target, fallback, limits }: Omit<RolloutGoal, '
 /** Replicas that a rollout may have beyond the target, as a number. A share counts of the target, rounded up. */
 export function surgeOf({ surge }: UpdatePolicy, target: number): number {
   return typeof surge === 'number' ? surge : Math.ceil((target * surge.percent) / 100);
+}
+
+/** A share such as `25%`, of at most 100 %; undefined for any other text. */
+export function shareOf(text: string): { readonly percent: number } | undefined {
+  const percent = Number(/^(\d{1,3})%$/.exec(text)?.[1]);
+  return percent <= 100 ? { percent } : undefined;
+}
+
+/** Whether an update can replace a replica: otherwise it may neither launch one more nor stop one first. */
+export function canReplace({ surge, maxUnavailable }: UpdatePolicy): boolean {
+  return maxUnavailable > 0 || (typeof surge === 'number' ? surge : surge.percent) > 0;
 }
 
 /** A version of a service with its task. */

@@ -11,7 +11,7 @@ import { serviceNotFound, parseId } from '../name-patterns.ts';
 import type { Ui } from '../ui.ts';
 
 /** The API of the controller. Without a controller there is no service. */
-async function apiFor(service: string, { connection }: CommandContext): Promise<ApiClient> {
+export async function apiFor(service: string, { connection }: CommandContext): Promise<ApiClient> {
   const api = await connection.existing();
   if (api === undefined) throw serviceNotFound(service);
   return api;

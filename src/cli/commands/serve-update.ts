@@ -2,15 +2,16 @@ import type { ApiClient } from '../../api/client.ts';
 import type { EventView, RouteReply, ServiceView } from '../../api/contract.ts';
 import { countReplicas } from '../../domain/plan.ts';
 import { hourlyPrice } from '../../domain/price.ts';
-import { surgeOf } from '../../domain/rollout.ts';
+import { shareOf, surgeOf } from '../../domain/rollout.ts';
+import type { UpdatePolicy } from '../../domain/task.ts';
 import { SvcError } from '../../shared/errors.ts';
 import type { CommandContext } from '../command.ts';
 import { safeLines } from '../listing/display-text.ts';
 import { formatAge } from '../listing/format-values.ts';
 import { renderTable } from '../listing/table.ts';
-import { serviceNotFound } from '../name-patterns.ts';
 import { readServiceFile, type TaskArgs } from '../task-source.ts';
 import { followService, type FollowGoal } from './follow-service.ts';
+import { apiFor } from './one-service.ts';
 
 interface ConfirmedArgs {
   readonly name: string;
@@ -35,7 +36,7 @@ export async function serveUpdate(args: UpdateArgs, context: CommandContext): Pr
   const { connection } = context;
   const surge = args.surge === undefined ? {} : { surge: readSurge(args.surge) };
   const { task, body: given } = await readServiceFile(args.file, args, context);
-  const api = await existingApi(args.name, context);
+  const api = await apiFor(args.name, context);
   const upload = await connection.bring(task, given.file, () => undefined);
   const body = {
     ...given,
@@ -54,23 +55,15 @@ interface RollbackArgs extends ConfirmedArgs {
 
 /** `svc serve rollback`: the same with an earlier version instead of a file. */
 export async function serveRollback(args: RollbackArgs, context: CommandContext): Promise<void> {
-  const api = await existingApi(args.name, context);
+  const api = await apiFor(args.name, context);
   const to = args.to === undefined ? {} : { to: args.to };
   await change(args, context, api, (basis) => api.call('rollbackService', { params: { name: args.name }, body: { ...to, ...basis } }));
 }
 
-async function existingApi(name: string, { connection }: CommandContext): Promise<ApiClient> {
-  const api = await connection.existing();
-  if (api === undefined) throw serviceNotFound(name);
-  return api;
-}
-
-function readSurge(text: string): number | { readonly percent: number } {
-  const [, digits, percent] = /^(\d{1,5})(%?)$/.exec(text) ?? [];
-  const value = Number(digits);
-  if (digits === undefined || (percent === '%' && value > 100))
-    throw new SvcError('SVC_USAGE', `--surge ${text} is neither a number of replicas nor a share such as 25%.`);
-  return percent === '%' ? { percent: value } : value;
+function readSurge(text: string): UpdatePolicy['surge'] {
+  const surge = /^\d{1,5}$/.test(text) ? Number(text) : shareOf(text);
+  if (surge === undefined) throw new SvcError('SVC_USAGE', `--surge ${text} is neither a number of replicas nor a share such as 25%.`);
+  return surge;
 }
 
 /** Shows the plan, asks, makes the change, and follows it on a terminal. */
@@ -165,7 +158,7 @@ interface VersionsArgs {
 /** `svc serve versions`: lists the versions of a service, and what each one changed. */
 export async function serveVersions({ name, json }: VersionsArgs, context: CommandContext): Promise<void> {
   const { ui, clock } = context;
-  const reply = await (await existingApi(name, context)).call('listVersions', { params: { name } });
+  const reply = await (await apiFor(name, context)).call('listVersions', { params: { name } });
   if (json) return ui.json(reply);
   const rows = reply.versions.toReversed();
   const lines = renderTable(

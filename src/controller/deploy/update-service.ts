@@ -1,7 +1,7 @@
 import { readdir, rename, rm } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { subjectEvent, type ServiceRecord, type VersionRecord } from '../../domain/records.ts';
-import { filesVersionOf, isSameProgram, isSameVersion, provenVersionOf, type TaskVersion } from '../../domain/rollout.ts';
+import { canReplace, filesVersionOf, isSameProgram, isSameVersion, provenVersionOf, type TaskVersion } from '../../domain/rollout.ts';
 import { isAlive } from '../../domain/replica/replica-state.ts';
 import { defaultUpdate, type Task, type UpdatePolicy } from '../../domain/task.ts';
 import { isSameSnapshot, takeSnapshot } from '../../provision/files/snapshot.ts';
@@ -135,7 +135,7 @@ async function removeOldCopies(dir: string, isDryRun: boolean): Promise<void> {
   for (const name of left) await rm(join(dir, name), { recursive: true, force: true });
 }
 
-/** The version that a rollback returns to: of a stopped update the one that stayed, else the one before. */
+/** The version that a rollback returns to: of a stopped update the one that stayed, else the one that worked before. */
 function earlierVersion(service: ServiceRecord): number {
   const proven = provenVersionOf(service);
   if (proven > 0 && proven !== service.version) return proven;
@@ -165,8 +165,7 @@ function withLimits(task: Task, { surge, maxUnavailable }: UpdateRequest): Task 
   const { service } = task;
   if (service === undefined) return task;
   const update = { surge: surge ?? service.update.surge, maxUnavailable: maxUnavailable ?? service.update.maxUnavailable };
-  const isStuck = update.maxUnavailable === 0 && (typeof update.surge === 'number' ? update.surge : update.surge.percent) === 0;
-  if (isStuck)
+  if (!canReplace(update))
     throw new SvcError('SVC_USAGE', 'With a surge of 0 and no unavailable replica, no replica could be replaced.', {
       hint: 'Add --max-unavailable 1, or a surge of 1 or more.',
     });
@@ -201,7 +200,7 @@ async function versionWithFiles(
   return undefined;
 }
 
-/** The path of the service file in the working directory, as both were on the user's machine; undefined: elsewhere. */
+/** The path of the service file in the working directory, as both were on the user's machine; undefined: it is not in there. */
 function taskFileOf(request: UpdateRequest): string | undefined {
   const { workdir } = parseTask(request);
   const path = workdir?.kind === 'path' ? relative(workdir.path, request.file) : '..';

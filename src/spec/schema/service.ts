@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { canReplace, shareOf } from '../../domain/rollout.ts';
 import { loadBalancerSettings, readLoadBalancer, type LoadBalancerSetting } from '../../domain/load-balancer.ts';
 import { defaultUpdate, loadBalancingPolicies, replicaProtocols, type UpdatePolicy } from '../../domain/task.ts';
 import { isAddressRange } from '../../shared/address-range.ts';
@@ -120,9 +121,8 @@ const loadBalancer = section(Object.fromEntries(balancerFields)).transform(readL
 
 const surge = reading(z.union([z.int().min(0).max(10_000), z.string()]), (given): Reading<UpdatePolicy['surge']> => {
   if (typeof given === 'number') return { ok: given };
-  const percent = /^(\d{1,3})%$/.exec(given)?.[1];
-  if (percent === undefined || Number(percent) > 100) return { problem: 'is neither a number of replicas nor a share such as 25%' };
-  return { ok: { percent: Number(percent) } };
+  const share = shareOf(given);
+  return share === undefined ? { problem: 'is neither a number of replicas nor a share such as 25%' } : { ok: share };
 });
 
 const update = section({
@@ -137,7 +137,7 @@ const update = section({
     defaultUpdate.maxUnavailable,
   ),
 }).refine(
-  ({ surge: extra, max_unavailable: fewer }) => fewer > 0 || (typeof extra === 'number' ? extra : extra.percent) > 0,
+  ({ surge: extra, max_unavailable: maxUnavailable }) => canReplace({ surge: extra, maxUnavailable }),
   'sets both surge and max_unavailable to 0, so that no replica could be replaced\nSet one of them to 1 or more.',
 );
 
