@@ -12,6 +12,7 @@ import { createClient, type ApiClient } from './client.ts';
 import type { RouteRequest } from './contract.ts';
 import type { RouteName } from './routes.ts';
 
+const policy = { mode: 'canary' as const, surge: { percent: 25 } };
 const source = { source: 'run: true\n', file: '/a.yaml', envs: { A: '1' }, secrets: { B: 'ü' } };
 
 /** Returns and records its input. */
@@ -57,10 +58,9 @@ const trips: Readonly<
     given: { params: { name: 'chat' }, query: { purge: true } },
   },
   updateService: {
-    go: ({ client }) =>
-      client.call('updateService', { params: { name: 'chat' }, body: { surge: { percent: 25 }, dryRun: true, ...source } }),
+    go: ({ client }) => client.call('updateService', { params: { name: 'chat' }, body: { policy, dryRun: true, ...source } }),
     gets: anUpdatePlan,
-    given: { params: { name: 'chat' }, body: { surge: { percent: 25 }, dryRun: true, ...source } },
+    given: { params: { name: 'chat' }, body: { policy, dryRun: true, ...source } },
   },
   listVersions: {
     go: ({ client }) => client.call('listVersions', { params: { name: 'chat' } }),
@@ -71,6 +71,11 @@ const trips: Readonly<
     go: ({ client }) => client.call('rollbackService', { params: { name: 'chat' }, body: { to: 1 } }),
     gets: anUpdatePlan,
     given: { params: { name: 'chat' }, body: { to: 1, dryRun: false } },
+  },
+  pauseUpdate: {
+    go: ({ client }) => client.call('pauseUpdate', { params: { name: 'chat' }, body: { paused: true } }),
+    gets: { service: 'chat', version: 2, changed: true },
+    given: { params: { name: 'chat' }, body: { paused: true } },
   },
   retryService: {
     go: ({ client }) => client.call('retryService', { params: { name: 'chat' } }),
@@ -167,6 +172,7 @@ test.for(Object.entries(trips))("%s sends its input and returns the handler's re
       updateService: remember(anUpdatePlan),
       listVersions: remember({ versions: [] }),
       rollbackService: remember(anUpdatePlan),
+      pauseUpdate: remember({ service: 'chat', version: 2, changed: true }),
       retryService: remember({ service: 'chat', refusals: 2 }),
       terminateReplica: remember({ service: 'chat', replicaId: 3 }),
       explainService: remember({ service: 'chat', replicas: [], plan: null }),

@@ -13,6 +13,7 @@ import {
   serviceView,
   time,
   updatePlanView,
+  updatePolicyChange,
 } from './view-schemas.ts';
 
 const basis = {
@@ -109,8 +110,7 @@ export const contract = {
   updateService: {
     params: named,
     body: z.strictObject({
-      surge: z.union([z.int().min(0), z.strictObject({ percent: z.int().min(0).max(100) })]).optional(),
-      maxUnavailable: z.int().min(0).optional(),
+      policy: updatePolicyChange.optional().describe('Overrides `service.update` of the file'),
       ...basis,
       ...taskSource,
     }),
@@ -136,6 +136,11 @@ export const contract = {
     params: named,
     body: z.strictObject({ to: z.int().min(1).optional().describe('The last one that worked before, when absent'), ...basis }),
     reply: updatePlanView,
+  },
+  pauseUpdate: {
+    params: named,
+    body: z.strictObject({ paused: z.boolean().describe('false lets it go on') }),
+    reply: z.strictObject({ service: z.string(), version: z.int(), changed: z.boolean().describe('Whether it was not so before') }),
   },
   terminateService: { params: named, query: z.strictObject({ purge }), reply: z.strictObject({ service: z.string() }) },
   retryService: {

@@ -44,6 +44,12 @@ export const routes = {
     reply: 'json',
     summary: 'Goes back to an earlier version of a service',
   },
+  pauseUpdate: {
+    method: 'POST',
+    path: '/v1/services/:name/pause',
+    reply: 'json',
+    summary: 'Holds the update of a service, or lets it go on',
+  },
   retryService: {
     method: 'POST',
     path: '/v1/services/:name/retry',

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { refusalKinds, refusalScopes } from '../domain/placement.ts';
 import { replicaStates } from '../domain/replica/replica-state.ts';
 import { serviceStates } from '../domain/service-state.ts';
+import { updateModes } from '../domain/task.ts';
 
 const plannedOfferView = z.strictObject({
   provider: z.string(),
@@ -74,10 +75,25 @@ export const blockerView = z.strictObject({
 /** An update in progress, or one that stopped. */
 const updateView = z.strictObject({
   from: z.int().describe('The version that it began with'),
+  mode: z.enum(updateModes),
   startedAt: time,
-  stopped: z.boolean().describe('No replica of the new version became ready; `reason` says more'),
+  stopped: z.boolean().describe('No replica of the new version became ready, or its canary was rolled back; `reason` says more'),
+  paused: z.boolean().describe('A user holds it'),
+  share: z.number().nullable().describe('Share of the requests that the new version gets, 0 to 1; null: every ready replica serves alike'),
   replicasReady: z.int().describe('Of the new version'),
 });
+
+const policyFields = {
+  mode: z.enum(updateModes),
+  surge: z.union([z.int().min(0), z.strictObject({ percent: z.int().min(0).max(100) })]).describe('Replicas beyond the desired number'),
+  maxUnavailable: z.int().min(0),
+  steps: z.array(z.int().min(1).max(99)).min(1).readonly().describe('Shares of the requests that a canary gets, percent'),
+  bakeSeconds: z.number().min(0).describe('How long a step of a canary lasts, and old replicas stay after a switch'),
+  session: z.union([z.strictObject({ cookie: z.string() }), z.strictObject({ header: z.string() })]).optional(),
+};
+
+/** Settings of an update that override those of the file. */
+export const updatePolicyChange = z.strictObject(policyFields).omit({ session: true }).partial();
 
 /** What an update or a rollback changes. */
 export const updatePlanView = z.strictObject({
@@ -86,10 +102,7 @@ export const updatePlanView = z.strictObject({
   changes: z.array(z.string()).readonly().describe('The difference between the files, line by line, without values of secrets'),
   replaced: z.int().describe('How many living replicas are replaced'),
   keepsReplicas: z.boolean().describe('Whether the program stays the same, so that living replicas are kept'),
-  update: z.strictObject({
-    surge: z.union([z.int(), z.strictObject({ percent: z.int() })]).describe('Replicas beyond the desired number'),
-    maxUnavailable: z.int(),
-  }),
+  update: z.strictObject(policyFields),
 });
 
 /** A service in a listing. */

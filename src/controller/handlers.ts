@@ -16,6 +16,7 @@ import type { DaemonContext } from './daemon-context.ts';
 import { readLogs } from './logs.ts';
 import { explainService } from './explain-service.ts';
 import { deployService } from './deploy/deploy-service.ts';
+import { pauseUpdate } from './deploy/pause-update.ts';
 import { rollbackService, updateService } from './deploy/update-service.ts';
 import { readMetrics } from './read-metrics.ts';
 import { retryService } from './retry-service.ts';
@@ -171,6 +172,11 @@ export function createHandlers(deps: HandlerDeps): ApiHandlers {
       const plan = await whileBusy(async () => rollbackService(context, await found(params.name), body));
       if (!body.dryRun) await applyVersion(params.name);
       return plan;
+    },
+    async pauseUpdate({ params, body }) {
+      const reply = await pauseUpdate(context, () => found(params.name), body.paused);
+      processes.wake((await found(params.name)).key);
+      return { service: params.name, ...reply };
     },
     async retryService({ params }) {
       const refusals = await retryService(context, () => found(params.name));

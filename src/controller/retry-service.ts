@@ -1,6 +1,7 @@
 import type { Clock } from '../shared/clock.ts';
 import { compareAndSwap } from '../store/compare-and-swap.ts';
 import { type ServiceRecord, subjectEvent } from '../domain/records.ts';
+import { restartedUpdate } from '../domain/update-stage.ts';
 import type { Store } from '../store/store.ts';
 
 interface RetryDeps {
@@ -17,7 +18,15 @@ export async function retryService({ store, clock }: RetryDeps, find: () => Prom
   await compareAndSwap(find, (service) => {
     const now = clock.now();
     held = activeRefusals(service, now);
-    const memory = { ...service.memory, failures: [], gaveUp: false, retry: 'all' as const };
+    const { update } = service.memory;
+    const memory = {
+      ...service.memory,
+      failures: [],
+      gaveUp: false,
+      retry: 'all' as const,
+      // An update in progress that nothing stopped goes on where it is.
+      ...(update !== undefined && service.memory.gaveUp && { update: restartedUpdate(update, now) }),
+    };
     const reason = service.memory.gaveUp ? { reason: null } : {};
     const message = `A user asked to try again: ${held === 1 ? '1 refusal ends' : `${held} refusals end`}.`;
     const event = subjectEvent(service, { at: now, from: service.state, to: service.state, cause: 'retry', message });

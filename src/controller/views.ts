@@ -94,7 +94,17 @@ function updateView({ memory, version }: ServiceRecord, replicas: readonly Repli
   const { update, gaveUp } = memory;
   if (update === undefined) return {};
   const replicasReady = replicas.filter((replica) => replica.version === version && replica.state === 'READY').length;
-  return { update: { from: update.from, startedAt: isoTime(update.at), stopped: gaveUp, replicasReady } };
+  return {
+    update: {
+      from: update.from,
+      mode: update.mode ?? 'rolling',
+      startedAt: isoTime(update.at),
+      stopped: gaveUp,
+      paused: update.paused !== undefined,
+      share: update.share ?? null,
+      replicasReady,
+    },
+  };
 }
 
 /** The versions of a service as listings show them, oldest first. */

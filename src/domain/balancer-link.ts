@@ -49,6 +49,10 @@ export type LostReplica = 'hung' | 'gone';
 export interface BalancerReplica {
   readonly id: number;
   readonly address: ReplicaAddress;
+  /** Of the service. Absent from older reconcilers. */
+  readonly version?: number;
+  /** Share of the requests that the replica's version gets, 0 to 1. Absent: versions do not matter. */
+  readonly share?: number;
   /** Such as `local` or `aws/us-east-2`; for the log. */
   readonly place: string;
   /** Relative capacity, > 0; 1 unless the file has a target per accelerator. Not a share of the traffic. */

@@ -1,5 +1,5 @@
 import type { BalancerReplica } from './balancer-link.ts';
-import { endpointSet, type EndpointCandidate } from './endpoint-set.ts';
+import { endpointSet, trafficSplit, type EndpointCandidate } from './endpoint-set.ts';
 import { type Change, type NewEvent, type ReplicaRecord, type ServiceMemory, type ServiceRecord, subjectEvent } from './records.ts';
 import { rememberFailure } from './replica/crash-loop.ts';
 import { noReport, type ReplicaEnd, type ReplicaReport } from './replica/replica-report.ts';
@@ -24,6 +24,8 @@ export interface World {
   readonly load: LoadReport | undefined;
   /** Whether every provider's machines were listed since this process began. Before, surplus replicas are unknown. */
   readonly isInventoryKnown: boolean;
+  /** Why the requests to a canary show that it is worse, as a sentence for users; undefined while they do not. */
+  readonly canaryFault?: string | undefined;
   /**
    * For a removed service: what providers still have of it. `unknown`: no search has ended since the last replica ended
    * or the user last requested the removal. `reason`: why the last search did not complete, as a sentence for users.
@@ -171,7 +173,7 @@ export class Draft {
       launch: this.#launch,
       adopt: this.#adopt,
       stop: this.#stop,
-      endpoints: endpointSet(endpointCandidates({ ...this.world, replicas: this.#replicas })),
+      endpoints: endpointSet(endpointCandidates({ ...this.world, replicas: this.#replicas }), trafficSplit(this.service)),
       service: this.#service,
       events: this.#events,
       wakeAt: this.wakeAt,

@@ -53,10 +53,20 @@ const offer = {
 test('each endpoint has its location and weight', () => {
   const { replicaPolicy } = spec;
   const aware = aServiceSpec({ replicaPolicy: { ...replicaPolicy, targetQpsPerReplica: { 'A100-80GB': 10, l4: 2.5 } } });
-  expect(endpointSet([candidate({ id: 7, offer })])).toEqual([{ id: 7, address, place: 'aws/us-east-1', weight: 1, state: 'serving' }]);
+  const [endpoint] = endpointSet([candidate({ id: 7, offer })]);
+  expect(endpoint).toEqual({ id: 7, version: 1, address, place: 'aws/us-east-1', weight: 1, state: 'serving' });
   expect(endpointSet([candidate({ offer }, {}, aware)])).toMatchObject([{ weight: 2.5 }]);
   const zoned = { ...offer, zone: 'us-east-1a', accelerator: 'A100-80GB' };
   expect(endpointSet([candidate({ offer: zoned }, {}, aware)])).toMatchObject([{ place: 'aws/us-east-1/us-east-1a', weight: 10 }]);
+});
+
+test('the new version gets its share, and the others divide the rest by their serving replicas', () => {
+  const versions = [1, 1, 1, 2, 3];
+  const candidates = versions.map((version, index) => candidate({ id: index + 1, version }));
+  const split = { version: 3, share: 0.2 };
+  expect(endpointSet(candidates, split).map(({ share }) => share?.toFixed(2))).toEqual(['0.60', '0.60', '0.60', '0.20', '0.20']);
+  expect(endpointSet(candidates.slice(4), split).map(({ share }) => share)).toEqual([0.2]);
+  expect(endpointSet(candidates).map(({ share }) => share)).toEqual(versions.map(() => undefined));
 });
 
 test('capacity counts replicas with slow probes, but not lost or terminating ones', () => {

@@ -1,6 +1,6 @@
 import type { BalancerReplica } from './balancer-link.ts';
 import { locationName } from './location-name.ts';
-import type { ReplicaRecord } from './records.ts';
+import type { ReplicaRecord, ServiceRecord } from './records.ts';
 import { replicaWeight } from './replica/replica-capacity.ts';
 import type { ReplicaReport } from './replica/replica-report.ts';
 import { isAlive, isEnded, type EndCause } from './replica/replica-state.ts';
@@ -19,14 +19,42 @@ export interface EndpointCandidate {
   readonly spec: ServiceSpec | undefined;
 }
 
-/** The replicas that the balancer knows, with weights and states. Pure: depends only on records and reports. */
-export function endpointSet(candidates: readonly EndpointCandidate[]): readonly BalancerReplica[] {
+/** The share of the requests that the service's version gets; the others divide the rest by their serving replicas. */
+export interface TrafficSplit {
+  readonly version: number;
+  /** 0 to 1 */
+  readonly share: number;
+}
+
+/** The split that an update in progress asks for; undefined: every serving replica serves alike. */
+export function trafficSplit({ version, memory }: Pick<ServiceRecord, 'version' | 'memory'>): TrafficSplit | undefined {
+  const { share } = memory.update ?? {};
+  return share === undefined ? undefined : { version, share };
+}
+
+/**
+ * The replicas that the balancer knows, with weights, states and shares. Pure: depends only on records, reports and the
+ * split.
+ */
+export function endpointSet(candidates: readonly EndpointCandidate[], split?: TrafficSplit): readonly BalancerReplica[] {
+  const endpoints = withoutShares(candidates);
+  if (split === undefined) return endpoints;
+  const others = endpoints.filter(({ state, version }) => state === 'serving' && version !== split.version);
+  const shareOf = (version: number | undefined): number =>
+    version === split.version
+      ? split.share
+      : ((1 - split.share) * others.filter((one) => one.version === version).length) / Math.max(1, others.length);
+  return endpoints.map((endpoint) => ({ ...endpoint, share: shareOf(endpoint.version) }));
+}
+
+function withoutShares(candidates: readonly EndpointCandidate[]): readonly BalancerReplica[] {
   return candidates.flatMap(({ record, report, spec }) => {
     const standing = endpointState(record, report);
     if (standing === undefined || record.address === null) return [];
-    const { id, offer, address } = record;
+    const { id, version, offer, address } = record;
     const endpoint = {
       id,
+      version,
       address,
       place: offer === null ? 'unknown' : locationName(offer),
       weight: spec === undefined ? 1 : replicaWeight(spec, offer),

@@ -1,25 +1,11 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { aReplica, aService, aServiceSpec } from '../../test/support/builders.ts';
-import { aTaskWith, aWorld, committed, ready, reported, set, stops } from '../../test/support/reconcile-world.ts';
+import { anUpdate, aTaskWith, aWorld, committed, ready, reported, set, stops } from '../../test/support/reconcile-world.ts';
 import type { Decision, World } from './decision.ts';
 import type { ReplicaRecord } from './records.ts';
 import { aliveStates } from './replica/replica-state.ts';
 import { reconcile } from './reconcile.ts';
-
-/** Version 2 with another program, beside version 1. */
-function anUpdate(change: Partial<World> = {}, memory: Partial<World['service']['memory']> = {}): World {
-  const service = aService({ nextReplicaId: 10, version: 2, firstReadyAt: 1_000 });
-  const update = { from: 1, at: 90_000 };
-  return aWorld({
-    service: { ...service, memory: { ...service.memory, provenVersion: 1, update, ...memory } },
-    versions: new Map([
-      [1, aTaskWith()],
-      [2, { ...aTaskWith(), run: 'another program' }],
-    ]),
-    ...change,
-  });
-}
 
 /** Version 2 with the program of version 1 and another probe. */
 function probedVersions(): World['versions'] {

@@ -19,6 +19,7 @@ import { needsReplacement, silentToEnd, type SilentReplica } from './replica/sil
 import { attemptsAtOnce, isRolledOut, isSameProbe, isSameProgram, planRollout, provenVersionOf } from './rollout.ts';
 import { serviceState, type ServiceState } from './service-state.ts';
 import type { Task } from './task.ts';
+import { advanceUpdate, isStaged, withdrawShare } from './update-stage.ts';
 
 /** Decides the next actions for a service. Pure: the same world gives the same decision. */
 export function reconcile(world: World): Decision {
@@ -39,17 +40,17 @@ export function reconcile(world: World): Decision {
   const remaining = draft.replicas.filter(({ id }) => !replaced.has(id));
   const target = autoscale(draft, task, remaining);
   const desired = target === 0 && replicaPolicy.minReplicas === 0 ? 0 : target + replicaPolicy.numOverprovision;
-  const limits = task.service.update;
-  // Of the same program with another probe, no version is safer than the other until the guard gives up.
-  const worked = fallbackOf(draft);
-  const fallback = worked !== undefined && isTakenOver(world, worked) ? undefined : worked;
+  const worked = workedVersion(draft);
+  const fallback = fallbackOf(draft);
+  const limits = advanceUpdate(draft, { policy: task.service.update, target: desired, fallback, remaining });
   const gateFor = (version: number): LaunchGate =>
     gateOf(draft.service, version, attemptsAtOnce({ target: desired, fallback, limits }), world.now);
   const { gaveUp } = gateFor(world.service.version);
+  if (gaveUp) withdrawShare(draft);
   // A version that never worked leaves the service to the last one that did.
   const goal =
     gaveUp && worked !== undefined
-      ? { target: desired, version: worked, fallback: undefined, limits }
+      ? { target: desired, version: worked, fallback: undefined, limits: task.service.update }
       : { target: desired, version: world.service.version, fallback, limits };
   scale(draft, task, { remaining, goal, gateFor });
   const readyOthers = remaining.filter(({ state }) => state === 'READY').length;
@@ -127,6 +128,7 @@ function recordProven(draft: Draft): void {
   const task = versions.get(service.version);
   const before = provenVersionOf(draft.service);
   if (task === undefined || (before === service.version && draft.memory.provenVersion !== undefined)) return;
+  if (isStaged(draft.memory, fallbackOf(draft)) && draft.memory.update?.share !== 1) return;
   // An adopted replica was ready with another probe.
   const isAdopting = draft.memory.update?.adoptedAt !== undefined;
   const isSettled = !isAdopting || (service.memory.update?.adoptedAt !== undefined && isAdoptionSettled(draft, task));
@@ -137,10 +139,19 @@ function recordProven(draft: Draft): void {
   draft.patch({ memory: { ...draft.memory, provenVersion: service.version, ...provenBefore } });
 }
 
-/** The version that serves until the service's version has worked; undefined when there is none. */
-function fallbackOf(draft: Draft): number | undefined {
+/** The last version that worked, while the service's version has not; undefined when there is none. */
+function workedVersion(draft: Draft): number | undefined {
   const proven = provenVersionOf(draft.service);
   return proven !== draft.world.service.version && draft.world.versions.has(proven) ? proven : undefined;
+}
+
+/**
+ * The version that serves until the service's version has worked; undefined when there is none. Of the same program with
+ * another probe, no version is safer than the other until the guard gives up.
+ */
+function fallbackOf(draft: Draft): number | undefined {
+  const worked = workedVersion(draft);
+  return worked !== undefined && isTakenOver(draft.world, worked) ? undefined : worked;
 }
 
 /** Ends an update once all replicas are of the service's version. */
@@ -200,7 +211,8 @@ function gateOf(service: ServiceRecord, version: number, attempts: number, now: 
   const failures = memory.failures.filter((failure) => failure.version === undefined || failure.version === version);
   const hasWorked = version <= provenVersionOf(service);
   const gate = launchGate(failures, attempts, hasWorked, now);
-  return { ...gate, gaveUp: gate.gaveUp || (memory.gaveUp && !hasWorked) };
+  const isStopped = memory.gaveUp || (memory.update?.rejected !== undefined && version === service.version);
+  return { ...gate, gaveUp: gate.gaveUp || (isStopped && !hasWorked) };
 }
 
 /** Launches missing replicas, as far as the crash-loop guard allows, and stops surplus ones and those of other versions. */
@@ -253,7 +265,7 @@ function reportState(draft: Draft, desired: number, gaveUp: boolean): void {
   const { service, now } = draft.world;
   const { replicas, memory } = draft;
   const isDown = service.desired === 'down';
-  const fallback = fallbackOf(draft);
+  const fallback = workedVersion(draft);
   const isStopped = gaveUp && fallback !== undefined && !isDown;
   const state: ServiceState = serviceState({
     replicas: replicas.map((replica) => replica.state),
@@ -265,7 +277,7 @@ function reportState(draft: Draft, desired: number, gaveUp: boolean): void {
     gaveUp: gaveUp && !isStopped,
   });
   if (state === service.state && memory.initialised && memory.gaveUp === gaveUp) return;
-  const stopped = !isStopped ? null : memory.gaveUp ? service.reason : whyUpdateStopped(service, fallback, replicas);
+  const stopped = !isStopped ? null : memory.gaveUp ? service.reason : whyUpdateStopped(draft.service, fallback, replicas);
   const reason = stopped ?? (state === 'FAILED' && gaveUp ? whyGivenUp(service.name, replicas) : null);
   draft.patch({ state, reason, memory: { ...memory, initialised: true, gaveUp } });
   if (isStopped && !memory.gaveUp) draft.event({ at: now, cause: 'update-stopped', message: stopped ?? '' });
@@ -274,7 +286,10 @@ function reportState(draft: Draft, desired: number, gaveUp: boolean): void {
   draft.event({ at: now, from: service.state, to: state, cause: gaveUp && !isStopped ? 'gave-up' : 'derived', message });
 }
 
-function whyUpdateStopped({ name, version }: ServiceRecord, fallback: number, replicas: readonly ReplicaRecord[]): string {
+function whyUpdateStopped({ name, version, memory }: ServiceRecord, fallback: number, replicas: readonly ReplicaRecord[]): string {
+  const { rejected } = memory.update ?? {};
+  if (rejected !== undefined)
+    return `The canary of version ${version} was rolled back, and version ${fallback} serves all requests. ${rejected}`;
   const what = `The update to version ${version} stopped, because none of its replicas became ready; version ${fallback} stays`;
   return withLastFailure(
     what,

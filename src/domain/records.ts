@@ -3,7 +3,7 @@ import type { ProcessIdentity } from '../shared/system/process-identity.ts';
 import type { PlacementMemory } from './placement.ts';
 import type { EndCause, ReplicaState } from './replica/replica-state.ts';
 import type { ServiceState } from './service-state.ts';
-import type { Task } from './task.ts';
+import type { Task, UpdateMode } from './task.ts';
 
 /** One service. Times are ms since the epoch. */
 export interface ServiceRecord {
@@ -50,11 +50,7 @@ export interface ServiceMemory {
   readonly provenVersion?: number;
   /** The value of `provenVersion` before the present one: what a rollback goes back to. */
   readonly provenBefore?: number;
-  /**
-   * The update in progress or stopped: the version that it began with, and when. `adoptedAt`: when a replica was last
-   * adopted whose probe changes.
-   */
-  readonly update?: { readonly from: number; readonly at: number; readonly adoptedAt?: number } | undefined;
+  readonly update?: UpdateProgress | undefined;
   /** Knowledge about locations; absent in records of older versions. */
   readonly placement?: PlacementMemory;
   /**
@@ -63,6 +59,27 @@ export interface ServiceMemory {
    * stopped, and changes this to `all` when it starts.
    */
   readonly retry?: 'all' | 'early' | 'all-at-start' | undefined;
+}
+
+/** An update in progress or stopped. Times are ms since the epoch. */
+export interface UpdateProgress {
+  /** The version that it began with. */
+  readonly from: number;
+  readonly at: number;
+  /** Absent: `rolling`. */
+  readonly mode?: UpdateMode;
+  /** When a replica was last adopted whose probe changes. */
+  readonly adoptedAt?: number;
+  /** The share of the requests for the new version, 0 to 1. Absent: every ready replica serves alike. */
+  readonly share?: number;
+  /** Of a canary: the index of its step in the policy; after the last step the number of steps. */
+  readonly step?: number;
+  /** When `share` reached the value of the step, or of the switch of `blue_green`. */
+  readonly stepAt?: number | undefined;
+  /** Why the comparison of a canary stopped the update: a sentence for users. */
+  readonly rejected?: string;
+  /** Since when a user holds the update, and how many replicas of the new version lived then. */
+  readonly paused?: { readonly at: number; readonly replicas: number } | undefined;
 }
 
 /** One version of a service's file. */

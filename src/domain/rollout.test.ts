@@ -3,11 +3,15 @@ import { expect, test } from 'vitest';
 import { aTask, aServiceSpec } from '../../test/support/builders.ts';
 import type { PlannedReplica } from './plan.ts';
 import { aliveStates, isAlive, type ReplicaState } from './replica/replica-state.ts';
-import { isRolledOut, isSameProgram, isSameVersion, planRollout, surgeOf } from './rollout.ts';
-import { defaultUpdate, type UpdatePolicy } from './task.ts';
+import { isRolledOut, isSameProgram, isSameVersion, planRollout, surgeOf, type RolloutLimits } from './rollout.ts';
 
 const aReplica = (id: number, state: ReplicaState, version: number): PlannedReplica => ({ id, version, state });
-const goal = (target: number, limits: UpdatePolicy = defaultUpdate) => ({ target, version: 2, fallback: undefined, limits });
+const goal = (target: number, limits: RolloutLimits = { surge: 1, maxUnavailable: 0 }) => ({
+  target,
+  version: 2,
+  fallback: undefined,
+  limits,
+});
 const words = (actions: ReturnType<typeof planRollout>): readonly string[] =>
   actions.map((action) => (action.type === 'launch' ? `launch v${action.version}` : `stop ${action.replicaId}`));
 
@@ -43,7 +47,7 @@ test('a replica whose machine may be silent is not stopped', () => {
 });
 
 test('a share of the target is rounded up', () => {
-  const surges = [1, 4, 5, 9].map((target) => surgeOf({ surge: { percent: 25 }, maxUnavailable: 0 }, target));
+  const surges = [1, 4, 5, 9].map((target) => surgeOf({ surge: { percent: 25 } }, target));
   expect(surges).toEqual([1, 1, 2, 3]);
 });
 

@@ -4,6 +4,14 @@ import type { ServiceRecord } from './records.ts';
 import { isAlive } from './replica/replica-state.ts';
 import type { Task, UpdatePolicy } from './task.ts';
 
+/** How far a rollout may go at a time. */
+export interface RolloutLimits extends Pick<UpdatePolicy, 'surge' | 'maxUnavailable'> {
+  /** Ready replicas of the version that count as replacements of others; absent: all of them. */
+  readonly replacing?: number;
+  /** Most replicas of the version; absent: the target. */
+  readonly most?: number;
+}
+
 /** The target of a rollout. */
 interface RolloutGoal {
   /** Desired number of replicas. */
@@ -12,7 +20,7 @@ interface RolloutGoal {
   readonly version: number;
   /** The version that serves until a replica of `version` was ready; undefined afterwards, and when no version worked. */
   readonly fallback: number | undefined;
-  readonly limits: UpdatePolicy;
+  readonly limits: RolloutLimits;
 }
 
 type RolloutAction = { readonly type: 'launch'; readonly version: number } | { readonly type: 'stop'; readonly replicaId: number };
@@ -32,12 +40,16 @@ export function planRollout(
   const others = living.filter((replica) => replica.version !== version);
   const readyCurrent = current.filter(({ state }) => state === 'READY').length;
   const isOnlyVersion = others.length === 0 && fallback === undefined;
-  const needed = isOnlyVersion ? 0 : Math.max(0, target - limits.maxUnavailable - readyCurrent);
-  const serving = others.filter((replica) => replica.state === 'READY' || replica.state === 'NOT_READY' || replica.version === fallback);
+  const needed = isOnlyVersion ? 0 : Math.max(0, target - limits.maxUnavailable - (limits.replacing ?? readyCurrent));
+  const isTrusted = (replica: PlannedReplica): boolean => replica.state === 'READY' && replica.version === fallback;
+  const serving = others
+    .filter((replica) => replica.state === 'READY' || replica.state === 'NOT_READY' || replica.version === fallback)
+    // An update that takes the place of another one keeps the version that worked, not the one in between.
+    .toSorted((a, b) => Number(isTrusted(b)) - Number(isTrusted(a)));
   const kept = new Set([...serving.slice(0, needed), ...others.filter((replica) => !mayStop(replica))]);
   const replacements = fallback === undefined ? 0 : Math.max(0, needed - serving.length);
   const room = target + surgeOf(limits, target) - kept.size - replacements;
-  const most = isOnlyVersion ? target : Math.min(target, room);
+  const most = isOnlyVersion ? target : Math.min(limits.most ?? target, target, room);
   return [
     ...others.filter((replica) => !kept.has(replica)).map(({ id }) => ({ type: 'stop', replicaId: id }) as const),
     ...Array.from({ length: replacements }, () => ({ type: 'launch', version: fallback ?? version }) as const),
@@ -53,7 +65,7 @@ export function attemptsAtOnce({ target, fallback, limits }: Omit<RolloutGoal, '
 }
 
 /** Replicas that a rollout may have beyond the target, as a number. A share counts of the target, rounded up. */
-export function surgeOf({ surge }: UpdatePolicy, target: number): number {
+export function surgeOf({ surge }: Pick<UpdatePolicy, 'surge'>, target: number): number {
   return typeof surge === 'number' ? surge : Math.ceil((target * surge.percent) / 100);
 }
 
@@ -64,7 +76,7 @@ export function shareOf(text: string): { readonly percent: number } | undefined 
 }
 
 /** Whether an update can replace a replica: otherwise it may neither launch one more nor stop one first. */
-export function canReplace({ surge, maxUnavailable }: UpdatePolicy): boolean {
+export function canReplace({ surge, maxUnavailable }: Pick<UpdatePolicy, 'surge' | 'maxUnavailable'>): boolean {
   return maxUnavailable > 0 || (typeof surge === 'number' ? surge : surge.percent) > 0;
 }
 

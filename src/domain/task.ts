@@ -109,16 +109,39 @@ export interface ServiceSpec {
   readonly update: UpdatePolicy;
 }
 
+/**
+ * The closed list of update modes. `rolling`: replica by replica; all ready ones serve. `blue_green`: all requests move at
+ * once, when every new replica is ready. `canary`: requests move in steps, while the versions are compared.
+ */
+export const updateModes = ['rolling', 'blue_green', 'canary'] as const;
+export type UpdateMode = (typeof updateModes)[number];
+
 /** How an update replaces replicas. `surge` and `maxUnavailable` are not both 0. */
 export interface UpdatePolicy {
+  readonly mode: UpdateMode;
   /** Replicas beyond the desired number during an update: a number, or a share of the desired number. */
   readonly surge: number | { readonly percent: number };
   /** How many fewer replicas than desired may be ready because of an update. */
   readonly maxUnavailable: number;
+  /** Shares of the requests that the new version of a canary gets one after the other, percent, ascending, 1 to 99. */
+  readonly steps: readonly number[];
+  /** How long each step of a canary lasts, and how long the old replicas of `blue_green` stay after the switch, s. */
+  readonly bakeSeconds: number;
+  /** The cookie or header whose value names a session. During a canary, a session keeps its version. */
+  readonly session?: SessionKey | undefined;
 }
 
+/** Where a request names its session. */
+export type SessionKey = { readonly cookie: string } | { readonly header: string };
+
 /** The update policy of a file that sets none. */
-export const defaultUpdate = { surge: 1, maxUnavailable: 0 } as const satisfies UpdatePolicy;
+export const defaultUpdate = {
+  mode: 'rolling',
+  surge: 1,
+  maxUnavailable: 0,
+  steps: [5, 25, 50],
+  bakeSeconds: 300,
+} as const satisfies UpdatePolicy;
 
 /** The closed list of names for `load_balancing_policy`. */
 export const loadBalancingPolicies = ['round_robin', 'least_load', 'instance_aware_least_load'] as const;

@@ -71,6 +71,7 @@ export const errorCodes = {
     'Another command has changed the service meanwhile, or changes it at this moment.',
     'Run: svc serve versions NAME; then the command again, if it is still right.',
   ),
+  SVC_NO_UPDATE: row('not-found', 'No update of the service is in progress.', 'Run: svc serve status NAME'),
   SVC_REPLICA_NOT_FOUND: row('not-found', 'The service has no replica with that id.', 'Run: svc serve status NAME'),
   SVC_REPLICA_ENDING: row('conflict', 'The replica is already being terminated or has failed.', 'Nothing to do; add --purge to force.'),
   SVC_CLUSTER_NOT_FOUND: row('not-found', 'There is no cluster of that name.', 'Run: svc status'),

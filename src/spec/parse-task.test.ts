@@ -82,7 +82,7 @@ test('defaults are filled in', () => {
         trustedProxies: [],
         metricsPort: undefined,
       },
-      update: { surge: 1, maxUnavailable: 0 },
+      update: { mode: 'rolling', surge: 1, maxUnavailable: 0, steps: [5, 25, 50], bakeSeconds: 300 },
     },
     volumes: {},
     providerConfig: {},
@@ -132,7 +132,7 @@ service:
     trusted_proxies: [10.0.0.0/8, "::1"]
     metrics_port: 9090
   protocol: H2C
-  update: {surge: 25%, max_unavailable: 2}
+  update: {mode: canary, surge: 25%, max_unavailable: 2, steps: [10, 40], bake_seconds: 2m, session: {cookie: sid}}
 `);
   expect(service).toEqual({
     readinessProbe: {
@@ -180,7 +180,14 @@ service:
       trustedProxies: ['10.0.0.0/8', '::1'],
       metricsPort: 9_090,
     },
-    update: { surge: { percent: 25 }, maxUnavailable: 2 },
+    update: {
+      mode: 'canary',
+      surge: { percent: 25 },
+      maxUnavailable: 2,
+      steps: [10, 40],
+      bakeSeconds: 120,
+      session: { cookie: 'sid' },
+    },
   });
 });
 

@@ -36,8 +36,8 @@ export function taskFromJson(text: string, column: string): Task {
   const { service } = task;
   if (service === undefined) return task;
   // Tasks from before updates existed have no update policy.
-  const update: UpdatePolicy | undefined = service.update;
-  return { ...task, service: { ...service, loadBalancer: withDefaults(service.loadBalancer), update: update ?? defaultUpdate } };
+  const update: Partial<UpdatePolicy> | undefined = service.update;
+  return { ...task, service: { ...service, loadBalancer: withDefaults(service.loadBalancer), update: { ...defaultUpdate, ...update } } };
 }
 
 function checked<Value>(value: unknown, column: string, isValue: Guard<Value>): Value {

@@ -85,7 +85,7 @@ export const anUpdatePlan: RouteReply<'updateService'> = {
   changes: ['-run: a', '+run: b'],
   replaced: 1,
   keepsReplicas: false,
-  update: { surge: 1, maxUnavailable: 0 },
+  update: { mode: 'rolling', surge: 1, maxUnavailable: 0, steps: [5, 25, 50], bakeSeconds: 300 },
 };
 
 /** A line of a history. */
@@ -107,6 +107,7 @@ export function handlersWith(given: Partial<ApiHandlers>): ApiHandlers {
     getService: unexpected,
     createService: unexpected,
     terminateService: unexpected,
+    pauseUpdate: unexpected,
     retryService: unexpected,
     updateService: unexpected,
     listVersions: unexpected,

@@ -31,6 +31,20 @@ export function aWorld(change: Partial<World> = {}): World {
   };
 }
 
+/** The world of an update from version 1 to version 2, which has another program. */
+export function anUpdate(change: Partial<World> = {}, memory: Partial<World['service']['memory']> = {}): World {
+  const service = aService({ nextReplicaId: 10, version: 2, firstReadyAt: 1_000 });
+  const update = { from: 1, at: 90_000 };
+  return aWorld({
+    service: { ...service, memory: { ...service.memory, provenVersion: 1, update, ...memory } },
+    versions: new Map([
+      [1, aTaskWith()],
+      [2, { ...aTaskWith(), run: 'another program' }],
+    ]),
+    ...change,
+  });
+}
+
 /** A replica that has been ready for 99 s. */
 export const ready = (id: number, change: Partial<ReplicaRecord> = {}): ReplicaRecord =>
   aReplica({ id, state: 'READY', address, firstReadyAt: 1_000, readySince: 1_000, ...change });

@@ -3,11 +3,13 @@ import type { EventView, RouteReply, ServiceView } from '../../api/contract.ts';
 import { countReplicas } from '../../domain/plan.ts';
 import { hourlyPrice } from '../../domain/price.ts';
 import { shareOf, surgeOf } from '../../domain/rollout.ts';
-import type { UpdatePolicy } from '../../domain/task.ts';
+import { updateModes, type UpdateMode, type UpdatePolicy } from '../../domain/task.ts';
+import { didYouMean } from '../../shared/did-you-mean.ts';
 import { SvcError } from '../../shared/errors.ts';
+import { parseDuration } from '../../shared/units.ts';
 import type { CommandContext } from '../command.ts';
 import { safeLines } from '../listing/display-text.ts';
-import { formatAge } from '../listing/format-values.ts';
+import { formatAge, formatDuration } from '../listing/format-values.ts';
 import { renderTable } from '../listing/table.ts';
 import { readServiceFile, type TaskArgs } from '../task-source.ts';
 import { followService, type FollowGoal } from './follow-service.ts';
@@ -22,6 +24,9 @@ interface ConfirmedArgs {
 
 interface UpdateArgs extends TaskArgs, ConfirmedArgs {
   readonly file: string;
+  readonly mode: string | undefined;
+  readonly steps: string | undefined;
+  readonly bake: string | undefined;
   readonly surge: string | undefined;
   readonly maxUnavailable: number | undefined;
 }
@@ -34,15 +39,14 @@ const updateTimeoutMs = 600_000;
 /** `svc serve update`: shows what a changed file changes, asks, and has the controller replace the replicas. */
 export async function serveUpdate(args: UpdateArgs, context: CommandContext): Promise<void> {
   const { connection } = context;
-  const surge = args.surge === undefined ? {} : { surge: readSurge(args.surge) };
+  const policy = readPolicyChange(args);
   const { task, body: given } = await readServiceFile(args.file, args, context);
   const api = await apiFor(args.name, context);
   const upload = await connection.bring(task, given.file, () => undefined);
   const body = {
     ...given,
     ...(upload !== undefined && { upload }),
-    ...surge,
-    ...(args.maxUnavailable !== undefined && { maxUnavailable: args.maxUnavailable }),
+    ...(Object.keys(policy).length > 0 && { policy }),
   };
   await change(args, context, api, (basis) =>
     api.call('updateService', { params: { name: args.name }, body: { ...body, ...basis }, timeoutMs: updateTimeoutMs }),
@@ -58,6 +62,45 @@ export async function serveRollback(args: RollbackArgs, context: CommandContext)
   const api = await apiFor(args.name, context);
   const to = args.to === undefined ? {} : { to: args.to };
   await change(args, context, api, (basis) => api.call('rollbackService', { params: { name: args.name }, body: { ...to, ...basis } }));
+}
+
+/** More steps than anyone follows. */
+const mostSteps = 20;
+
+/** The settings of the update that the command line gives. */
+function readPolicyChange({ mode, surge, maxUnavailable, steps, bake }: UpdateArgs): Partial<Omit<UpdatePolicy, 'session'>> {
+  return {
+    ...(mode !== undefined && { mode: readMode(mode) }),
+    ...(surge !== undefined && { surge: readSurge(surge) }),
+    ...(maxUnavailable !== undefined && { maxUnavailable }),
+    ...(steps !== undefined && { steps: readSteps(steps) }),
+    ...(bake !== undefined && { bakeSeconds: readBake(bake) }),
+  };
+}
+
+/** SkyPilot's words are accepted in its spelling and with a dash. */
+function readMode(text: string): UpdateMode {
+  const word = text.toLowerCase().replaceAll('-', '_');
+  const mode = updateModes.find((one) => one === word);
+  if (mode !== undefined) return mode;
+  const similar = didYouMean(word, updateModes);
+  throw new SvcError('SVC_USAGE', `--mode ${text} is none of ${updateModes.join(', ')}.`, {
+    ...(similar !== undefined && { hint: `Did you mean ${similar}?` }),
+  });
+}
+
+function readSteps(text: string): readonly number[] {
+  const steps = text.split(',').map((part) => (/^\s*\d{1,2}%?\s*$/.test(part) ? Number.parseInt(part, 10) : 0));
+  if (steps.length <= mostSteps && steps.every((step, index) => step > (steps[index - 1] ?? 0))) return steps;
+  throw new SvcError('SVC_USAGE', `--steps ${text} are not shares from 1 to 99 percent, from small to large.`, {
+    hint: 'Write for instance: --steps 5,25,50. The rest follows after the last one.',
+  });
+}
+
+function readBake(text: string): number {
+  const seconds = parseDuration(text, 's');
+  if (seconds !== undefined) return seconds;
+  throw new SvcError('SVC_USAGE', `--bake ${text} is not a duration.`, { hint: 'Write seconds, or for instance 90s or 10m.' });
 }
 
 function readSurge(text: string): UpdatePolicy['surge'] {
@@ -120,11 +163,21 @@ function replacementLine({ replaced, keepsReplicas, update }: UpdatePlan, { targ
       ? 'The replicas stay: nothing changes for their program.'
       : 'No replica lives that would be replaced; new ones have the new version.';
   }
-  const surge = surgeOf(update, targetReplicas);
+  const surge = update.mode === 'blue_green' ? targetReplicas : surgeOf(update, targetReplicas);
   const fewer = update.maxUnavailable === 0 ? 'none fewer than now ready' : `up to ${update.maxUnavailable} fewer ready`;
   const price = Math.max(0, ...replicas.flatMap(({ endedAt, hourlyUsd }) => (endedAt === null && hourlyUsd !== null ? [hourlyUsd] : [])));
   const cost = surge * price === 0 ? '' : `, which cost about ${hourlyPrice(surge * price)}`;
-  return `${countReplicas(replaced)} will be replaced, with up to ${countReplicas(surge, 'more')} meanwhile${cost}, and ${fewer}.`;
+  const how = `${countReplicas(replaced)} will be replaced, with up to ${countReplicas(surge, 'more')} meanwhile${cost}, and ${fewer}.`;
+  return [how, ...movesOf(update)].join(' ');
+}
+
+/** How requests move, unless replica by replica. */
+function movesOf({ mode, steps, bakeSeconds }: UpdatePlan['update']): readonly string[] {
+  const bake = formatDuration(bakeSeconds);
+  if (mode === 'blue_green') return [`All requests move at once when every new replica is ready; the old ones stay ${bake} more.`];
+  if (mode === 'canary')
+    return [`The new version gets ${steps.join(' %, ')} % of the requests, each for ${bake}, then all. A worse one is rolled back.`];
+  return [];
 }
 
 /** So that only events after the change are shown. */
@@ -148,6 +201,21 @@ function untilUpdated(version: number): FollowGoal {
     },
     mayReach: ({ cause }: EventView) => cause === 'updated' || cause === 'update-stopped' || cause === 'update',
   };
+}
+
+interface PauseArgs {
+  readonly name: string;
+  readonly json: boolean;
+}
+
+/** `svc serve pause` and `resume`: hold an update, or let it go on. */
+export async function servePause({ name, json }: PauseArgs, context: CommandContext, paused: boolean): Promise<void> {
+  const { ui } = context;
+  const reply = await (await apiFor(name, context)).call('pauseUpdate', { params: { name }, body: { paused } });
+  if (json) return ui.json(reply);
+  const state = paused ? 'is held' : 'goes on';
+  ui.say(`The update of '${name}' to version ${reply.version} ${state}${reply.changed ? '' : ' already'}.`);
+  ui.say(paused ? `  Go on       svc serve resume ${name}` : `  See it      svc serve status ${name}`);
 }
 
 interface VersionsArgs {

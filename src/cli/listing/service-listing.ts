@@ -52,7 +52,10 @@ function exposedLine({ name, exposed }: ServiceView): readonly string[] {
 function updateLine({ name, version, update, targetReplicas }: ServiceView): readonly string[] {
   // A stopped update is the reason of the service.
   if (update === undefined || update.stopped) return [];
-  return [`  ${name}: updating from version ${update.from} to ${version}: ${update.replicasReady} of ${targetReplicas} replicas are ready`];
+  const share = update.share === null ? '' : `, which get ${Math.round(update.share * 1_000) / 10} % of the requests`;
+  const held = update.paused ? `; held, to go on: svc serve resume ${name}` : '';
+  const ready = `${update.replicasReady} of ${targetReplicas} replicas are ready`;
+  return [`  ${name}: updating from version ${update.from} to ${version} (${update.mode}): ${ready}${share}${held}`];
 }
 
 /** Balancers on other machines. Shown when one is unhealthy, or with --verbose. */

@@ -43,10 +43,23 @@ const update = defineCommand({
   summary: 'Change a running service to a new version of its file',
   description:
     'Shows the difference and asks. Replicas are replaced one after the other: a new one is ready before an old one is drained. ' +
+    'With --mode blue_green, all requests move at once when every new replica is ready. ' +
+    'With --mode canary, requests move in steps, the versions are compared, and a worse one is rolled back. ' +
     'They stay when only the service section changes. A version of which no replica becomes ready stops the update, and the version before serves on.',
   arguments: { name: serviceName, file: { ...taskFile, summary: 'service file (YAML)' } },
   options: {
     ...taskOptions,
+    mode: { kind: 'value', label: 'MODE', summary: 'rolling, blue_green or canary; rolling when the file says nothing' },
+    steps: {
+      kind: 'value',
+      label: 'P,P,…',
+      summary: 'shares of the requests that a canary gets, in percent; 5,25,50 when the file says nothing',
+    },
+    bake: {
+      kind: 'value',
+      label: 'TIME',
+      summary: 'how long each step of a canary lasts, and old replicas stay after blue_green switched; 300 when the file says nothing',
+    },
     surge: { kind: 'value', label: 'N|P%', summary: 'replicas beyond the desired number meanwhile; 1 when the file says nothing' },
     maxUnavailable: {
       kind: 'integer',
@@ -63,6 +76,7 @@ const update = defineCommand({
     'svc serve update chat service.yaml',
     'svc serve update chat service.yaml --env MODEL=large --surge 50%',
     'svc serve update chat service.yaml --surge 0 --max-unavailable 1',
+    'svc serve update chat service.yaml --mode canary --steps 5,25,50 --bake 10m',
   ],
   destructive: true,
   run: async (args, context) => (await import('../commands/serve-update.ts')).serveUpdate(args, context),
@@ -82,6 +96,26 @@ const rollback = defineCommand({
   examples: ['svc serve rollback chat', 'svc serve rollback chat --to 3 --yes'],
   destructive: true,
   run: async (args, context) => (await import('../commands/serve-update.ts')).serveRollback(args, context),
+});
+
+const pause = defineCommand({
+  path: ['serve', 'pause'],
+  summary: 'Hold the update of a service where it is',
+  description:
+    'No further replica is replaced and no further request moves. Lost replicas are replaced, and a worse canary is still rolled back.',
+  arguments: { name: serviceName },
+  options: { json },
+  examples: ['svc serve pause chat'],
+  run: async (args, context) => (await import('../commands/serve-update.ts')).servePause(args, context, true),
+});
+
+const resume = defineCommand({
+  path: ['serve', 'resume'],
+  summary: 'Let a held update go on',
+  arguments: { name: serviceName },
+  options: { json },
+  examples: ['svc serve resume chat'],
+  run: async (args, context) => (await import('../commands/serve-update.ts')).servePause(args, context, false),
 });
 
 const versions = defineCommand({
@@ -215,6 +249,8 @@ export const serveCommands: readonly Command[] = [
   up,
   update,
   rollback,
+  pause,
+  resume,
   versions,
   plan,
   status,

@@ -120,7 +120,7 @@ test('a refused update leaves the service and its files as they were', async () 
     await expect(update('  replicas: -1\n')).rejects.toMatchObject({ code: 'SVC_INVALID_TASK' });
     await expect(update(`  load_balancer: {port: ${before.port + 1}}\n`)).rejects.toMatchObject({ code: 'SVC_NOT_SUPPORTED' });
     await expect(update('  expose: true\n')).rejects.toMatchObject({ code: 'SVC_NOT_SUPPORTED' });
-    await expect(update('', { surge: 0 })).rejects.toMatchObject({ code: 'SVC_USAGE' });
+    await expect(update('', { policy: { surge: 0 } })).rejects.toMatchObject({ code: 'SVC_USAGE' });
     context.creating.add(before.key);
     await expect(update('  replicas: 3\n')).rejects.toMatchObject({ code: 'SVC_UPDATE_CONFLICT' });
     context.creating.delete(before.key);
@@ -139,11 +139,11 @@ test('an update of another version than the user saw, or of an ending service, i
 
 test('other limits alone make a version, and the same file tries a stopped update again', async () => {
   await withService(async ({ context, update, service }) => {
-    expect(await update('', { surge: 0, maxUnavailable: 1 })).toMatchObject({ version: 2, keepsReplicas: true });
-    expect((await update('', { surge: 0, maxUnavailable: 1 })).version).toBeNull();
+    expect(await update('', { policy: { surge: 0, maxUnavailable: 1 } })).toMatchObject({ version: 2, keepsReplicas: true });
+    expect((await update('', { policy: { surge: 0, maxUnavailable: 1 } })).version).toBeNull();
     const stopped = await service();
     await context.store.services.update(stopped, { memory: { ...stopped.memory, gaveUp: true } });
-    expect((await update('', { surge: 0, maxUnavailable: 1 })).version).toBe(3);
+    expect((await update('', { policy: { surge: 0, maxUnavailable: 1 } })).version).toBe(3);
     expect((await service()).memory.gaveUp).toBe(false);
   });
 });

@@ -3,7 +3,7 @@ import { join, relative } from 'node:path';
 import { subjectEvent, type ServiceRecord, type VersionRecord } from '../../domain/records.ts';
 import { canReplace, filesVersionOf, isSameProgram, isSameVersion, provenVersionOf, type TaskVersion } from '../../domain/rollout.ts';
 import { isAlive } from '../../domain/replica/replica-state.ts';
-import { defaultUpdate, type Task, type UpdatePolicy } from '../../domain/task.ts';
+import { defaultUpdate, type Task, type UpdateMode, type UpdatePolicy } from '../../domain/task.ts';
 import { isSameSnapshot, takeSnapshot } from '../../provision/files/snapshot.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { randomHex } from '../../shared/hex.ts';
@@ -20,9 +20,11 @@ import { keepTlsFiles, tlsFolder } from './uploads.ts';
 
 /** Input of `update`: a file and additions to its update policy. */
 interface UpdateRequest extends Omit<ServiceRequest, 'name' | 'expose' | 'port'>, UpdateBasis {
-  readonly surge?: UpdatePolicy['surge'] | undefined;
-  readonly maxUnavailable?: number | undefined;
+  readonly policy?: PolicyChange | undefined;
 }
+
+/** Settings of the command line that override the file's. */
+type PolicyChange = { readonly [Setting in keyof UpdatePolicy]?: UpdatePolicy[Setting] | undefined };
 
 /** How an update or a rollback is to be made. */
 interface UpdateBasis {
@@ -53,7 +55,7 @@ export interface UpdatePlan {
  */
 export async function updateService(context: DaemonContext, service: ServiceRecord, request: UpdateRequest): Promise<UpdatePlan> {
   const read = await readServiceTask({ ...request, name: service.name }, context);
-  const task = withLimits(read, request);
+  const task = withPolicy(read, request.policy);
   await refuseMovedEndpoint(context, service, task);
   await checkOffers(context, task);
   return whileUpdating(context, service, request, async () => {
@@ -83,7 +85,7 @@ export async function updateService(context: DaemonContext, service: ServiceReco
       const recorded = await keepTlsFiles(next.task, isNeeded, files.dir, version);
       await shared.save(service.key, tlsFolder(version), join(files.dir, tlsFolder(version)));
       const message = [`Updated from ${request.file} to version ${version}.`, ...(note === undefined ? [] : [note])].join(' ');
-      await addVersion(context, service, { version, task: recorded, source: request.source }, message);
+      await addVersion(context, service, { version, task: recorded, source: request.source }, { message, mode: plan.update.mode });
       return plan;
     } finally {
       await rm(copy, { recursive: true, force: true });
@@ -123,7 +125,8 @@ export async function rollbackService(
     const next = { version: service.version + 1, task: { ...earlier.task, filesVersion: filesVersionOf(earlier) } };
     const plan = await planOf(context, service, next, { source: earlier.source, kept });
     if (basis.dryRun || plan.version === null) return plan;
-    await addVersion(context, service, { ...next, source: earlier.source }, `Rolled back to version ${to}, as version ${next.version}.`);
+    const message = `Rolled back to version ${to}, as version ${next.version}.`;
+    await addVersion(context, service, { ...next, source: earlier.source }, { message, mode: 'rolling' });
     return plan;
   });
 }
@@ -161,10 +164,18 @@ async function whileUpdating<Result>(
   }
 }
 
-function withLimits(task: Task, { surge, maxUnavailable }: UpdateRequest): Task {
+function withPolicy(task: Task, change: PolicyChange = {}): Task {
   const { service } = task;
   if (service === undefined) return task;
-  const update = { surge: surge ?? service.update.surge, maxUnavailable: maxUnavailable ?? service.update.maxUnavailable };
+  const { mode, surge, maxUnavailable, steps, bakeSeconds, session } = service.update;
+  const update: UpdatePolicy = {
+    mode: change.mode ?? mode,
+    surge: change.surge ?? surge,
+    maxUnavailable: change.maxUnavailable ?? maxUnavailable,
+    steps: change.steps ?? steps,
+    bakeSeconds: change.bakeSeconds ?? bakeSeconds,
+    ...(session !== undefined && { session }),
+  };
   if (!canReplace(update))
     throw new SvcError('SVC_USAGE', 'With a surge of 0 and no unavailable replica, no replica could be replaced.', {
       hint: 'Add --max-unavailable 1, or a surge of 1 or more.',
@@ -236,7 +247,7 @@ async function addVersion(
   { store, clock }: DaemonContext,
   seen: ServiceRecord,
   { version, task, source }: Pick<VersionRecord, 'version' | 'task' | 'source'>,
-  message: string,
+  { message, mode }: { readonly message: string; readonly mode: UpdateMode },
 ): Promise<void> {
   const at = clock.now();
   const record = { service: seen.name, version, task, source, createdAt: at };
@@ -248,7 +259,13 @@ async function addVersion(
       const from = service.memory.update?.from ?? service.version;
       // Failures from before versions were recorded belong to the present one.
       const failures = service.memory.failures.map((failure) => ({ version: service.version, ...failure }));
-      const memory = { ...service.memory, failures, gaveUp: false, update: { from, at }, ...(proven > 0 && { provenVersion: proven }) };
+      const memory = {
+        ...service.memory,
+        failures,
+        gaveUp: false,
+        update: { from, at, mode },
+        ...(proven > 0 && { provenVersion: proven }),
+      };
       const event = subjectEvent(service, { at, from: service.state, to: service.state, cause: 'update', message });
       return store.services.addVersion(service, { version, reason: null, memory }, record, event);
     },

@@ -1,5 +1,5 @@
 import type { BalancerReplica, ReplicasCommand } from '../../domain/balancer-link.ts';
-import { endpointSet, servingCapacity, type EndpointCandidate } from '../../domain/endpoint-set.ts';
+import { endpointSet, servingCapacity, type EndpointCandidate, type TrafficSplit } from '../../domain/endpoint-set.ts';
 
 /** Receives endpoint sets: the connection to the balancer. */
 export interface EndpointSink {
@@ -9,24 +9,31 @@ export interface EndpointSink {
   applied(revision: number, timeoutMs: number): Promise<boolean>;
 }
 
+/** What the endpoint set is computed from. */
+interface EndpointInput {
+  readonly candidates: readonly EndpointCandidate[];
+  readonly split: TrafficSplit | undefined;
+}
+
 /** Sends the balancer the endpoint set computed from records and reports, as a whole, whenever it changes. */
 export class EndpointPublisher {
   readonly #sink: EndpointSink;
   readonly #epoch: string;
-  readonly #candidates: () => readonly EndpointCandidate[];
+  readonly #input: () => EndpointInput;
   #revision = 0;
   #sent: string | undefined;
 
-  /** `epoch` changes with each start of a reconciler. `candidates` returns the current replicas. */
-  constructor(sink: EndpointSink, epoch: string, candidates: () => readonly EndpointCandidate[]) {
+  /** `epoch` changes with each start of a reconciler. `input` returns the current replicas. */
+  constructor(sink: EndpointSink, epoch: string, input: () => EndpointInput) {
     this.#sink = sink;
     this.#epoch = epoch;
-    this.#candidates = candidates;
+    this.#input = input;
   }
 
   /** Call after a report or a change of a record. Requests must not wait for the next pass or the disk. */
   refresh(): void {
-    this.publish(endpointSet(this.#candidates()));
+    const { candidates, split } = this.#input();
+    this.publish(endpointSet(candidates, split));
   }
 
   /** The first set is sent even when it is empty: after a start the balancer may know another one, or none. */
@@ -45,6 +52,6 @@ export class EndpointPublisher {
 
   /** See `servingCapacity`. */
   capacityWith(id: number): { readonly serving: number; readonly all: number } {
-    return servingCapacity(id, this.#candidates());
+    return servingCapacity(id, this.#input().candidates);
   }
 }

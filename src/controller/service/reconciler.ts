@@ -1,5 +1,6 @@
 import type { SuspectReason } from '../../domain/balancer-link.ts';
 import { endpointCandidates, keptEnded, type Decision, type Launch, type World } from '../../domain/decision.ts';
+import { trafficSplit, type TrafficSplit } from '../../domain/endpoint-set.ts';
 import { reconcile } from '../../domain/reconcile.ts';
 import { provenVersionOf } from '../../domain/rollout.ts';
 import { newReplica, type NewEvent, type ReplicaRecord, type ServiceRecord, subjectEvent } from '../../domain/records.ts';
@@ -42,6 +43,8 @@ export class Reconciler implements Loop {
   readonly #ended = new Set<number>();
   readonly #versions = new Map<number, Task>();
   readonly #load: LoadMeter;
+  /** As it was last read or written. */
+  #service: ServiceRecord | undefined;
   #isInventoryKnown = false;
   #leftovers: World['leftovers'] = 'unknown';
   /** Consecutive failed searches, and when to search again (monotonic ms). */
@@ -117,14 +120,18 @@ export class Reconciler implements Loop {
   }
 
   /** The current input of the endpoint set. */
-  candidates(): ReturnType<typeof endpointCandidates> {
+  endpointInput(): { readonly candidates: ReturnType<typeof endpointCandidates>; readonly split: TrafficSplit | undefined } {
     const replicas = [...this.#handles.values()].map(({ record }) => record).toSorted((a, b) => a.id - b.id);
-    return endpointCandidates({ replicas, reports: this.#context.reports.all, versions: this.#versions });
+    return {
+      candidates: endpointCandidates({ replicas, reports: this.#context.reports.all, versions: this.#versions }),
+      split: this.#service === undefined ? undefined : trafficSplit(this.#service),
+    };
   }
 
   /** Runs after a start. Ready replicas serve from the first endpoint set on: a new balancer knows none. */
   async adopt(): Promise<void> {
-    const { store, name, endpoint } = this.#context;
+    const { store, name, key, endpoint } = this.#context;
+    this.#service = await store.services.get(name, key);
     const replicas = await store.replicas.list(name);
     await this.#loadVersions(replicas.filter(({ state }) => !isEnded(state)).map(({ version }) => version));
     this.#trackHandles(replicas);
@@ -136,6 +143,7 @@ export class Reconciler implements Loop {
     const { store, name, key, clock } = this.#context;
     // The order matters: a replica added after the service was read changes the service, and the commit is refused.
     const service = await store.services.get(name, key);
+    this.#service = service;
     if (service === undefined) return this.#finished();
     const replicas = await store.replicas.list(name);
     await this.#loadVersions([
@@ -266,6 +274,7 @@ export class Reconciler implements Loop {
       await this.#readAgain(decision);
       return false;
     }
+    this.#service = committed.service;
     this.#trackHandles(committed.replicas);
     for (const { replica } of changed) this.#drivers.get(replica.id)?.obeyRecord();
     // Records may have changed during the commit, so the set is computed again.

@@ -63,7 +63,7 @@ export async function runService(deps: ServiceDeps, stop: AbortController): Prom
     log,
     files: deps.files,
     filesRestored: deps.filesRestored,
-    endpoint: new EndpointPublisher(balancer, randomHex(8), () => reconciler.candidates()),
+    endpoint: new EndpointPublisher(balancer, randomHex(8), () => reconciler.endpointInput()),
     reports: new ReplicaReports(() => context.endpoint.refresh()),
     history: new PlacementHistory({
       memory: placementAfterRestart(remembered, clock.now()),

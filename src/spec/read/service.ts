@@ -1,5 +1,12 @@
 import { readLoadBalancer } from '../../domain/load-balancer.ts';
-import { defaultUpdate, type ReadinessProbe, type ReplicaPolicy, type ResourceAlternatives, type ServiceSpec } from '../../domain/task.ts';
+import {
+  defaultUpdate,
+  type ReadinessProbe,
+  type ReplicaPolicy,
+  type ResourceAlternatives,
+  type ServiceSpec,
+  type UpdatePolicy,
+} from '../../domain/task.ts';
 import { expandPath, type PathBase } from '../paths.ts';
 import { fixedReplicas, type ServiceFields } from '../schema/service.ts';
 import { replicaPortOf } from './service-rules.ts';
@@ -16,8 +23,14 @@ export function readService(fields: ServiceFields, resources: ResourceAlternativ
     gracefulTerminationSeconds: fields.graceful_termination ?? fields.graceful_drain_seconds ?? 60,
     expose: fields.expose,
     loadBalancer: fields.load_balancer ?? readLoadBalancer({}),
-    update: fields.update === undefined ? defaultUpdate : { surge: fields.update.surge, maxUnavailable: fields.update.max_unavailable },
+    update: readUpdate(fields.update),
   };
+}
+
+function readUpdate(fields: ServiceFields['update']): UpdatePolicy {
+  if (fields === undefined) return defaultUpdate;
+  const { mode, surge, max_unavailable: maxUnavailable, steps, bake_seconds: bakeSeconds, session } = fields;
+  return { mode, surge, maxUnavailable, steps, bakeSeconds, ...(session !== undefined && { session }) };
 }
 
 function readProbe(fields: ServiceFields['readiness_probe']): ReadinessProbe {

@@ -1,7 +1,14 @@
 import { z } from 'zod';
 import { canReplace, shareOf } from '../../domain/rollout.ts';
 import { loadBalancerSettings, readLoadBalancer, type LoadBalancerSetting } from '../../domain/load-balancer.ts';
-import { defaultUpdate, loadBalancingPolicies, replicaProtocols, type UpdatePolicy } from '../../domain/task.ts';
+import {
+  defaultUpdate,
+  loadBalancingPolicies,
+  replicaProtocols,
+  type SessionKey,
+  updateModes,
+  type UpdatePolicy,
+} from '../../domain/task.ts';
 import { isAddressRange } from '../../shared/address-range.ts';
 import {
   anyMap,
@@ -125,10 +132,36 @@ const surge = reading(z.union([z.int().min(0).max(10_000), z.string()]), (given)
   return share === undefined ? { problem: 'is neither a number of replicas nor a share such as 25%' } : { ok: share };
 });
 
+const sessionName = z.string().regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, 'is not the name of a cookie or header');
+
+const session = section({
+  cookie: field(sessionName, 'The cookie whose value names the session.'),
+  header: field(sessionName, 'The header whose value names the session.'),
+}).transform(({ cookie, header }, context): SessionKey => {
+  if (cookie !== undefined && header === undefined) return { cookie };
+  if (header !== undefined && cookie === undefined) return { header };
+  context.addIssue({ code: 'custom', message: 'needs either cookie or header\nWrite for instance: cookie: session' });
+  return z.NEVER;
+});
+
+const steps = z
+  .array(z.int().min(1).max(99))
+  .min(1)
+  .max(20)
+  .refine(
+    (shares) => shares.every((share, index) => share > (shares[index - 1] ?? 0)),
+    'is not ascending\nWrite shares from small to large, such as [5, 25, 50]. The rest follows after the last one.',
+  );
+
 const update = section({
+  mode: defaulted(
+    word(updateModes),
+    '`rolling` replaces replica by replica. `blue_green` moves all requests at once, when every new replica is ready. `canary` moves them in `steps` and goes back by itself when the new version is worse.',
+    defaultUpdate.mode,
+  ),
   surge: defaulted(
     surge,
-    'Replicas beyond the desired number during an update: a number, or a share of that number such as `25%`.',
+    'Replicas beyond the desired number during an update: a number, or a share of that number such as `25%`. `blue_green` needs as many as desired.',
     defaultUpdate.surge,
   ),
   max_unavailable: defaulted(
@@ -136,6 +169,13 @@ const update = section({
     'How many fewer replicas than desired may be ready because of an update.',
     defaultUpdate.maxUnavailable,
   ),
+  steps: defaulted(steps, 'Shares of the requests that a `canary` gets one after the other, in percent.', [...defaultUpdate.steps]),
+  bake_seconds: defaulted(
+    duration,
+    'How long each step of a `canary` lasts, and how long the old replicas of `blue_green` stay after the switch.',
+    defaultUpdate.bakeSeconds,
+  ),
+  session: field(session, 'What names a session: during a `canary`, requests of one session go to one version.'),
 }).refine(
   ({ surge: extra, max_unavailable: maxUnavailable }) => canReplace({ surge: extra, maxUnavailable }),
   'sets both surge and max_unavailable to 0, so that no replica could be replaced\nSet one of them to 1 or more.',

@@ -1,0 +1,146 @@
+import type { Draft } from './decision.ts';
+import type { ReplicaRecord, ServiceMemory, ServiceRecord, UpdateProgress } from './records.ts';
+import { surgeOf, type RolloutLimits } from './rollout.ts';
+import { isAlive } from './replica/replica-state.ts';
+import type { UpdatePolicy } from './task.ts';
+
+/** Failures of once-ready replicas of a canary after which it is rejected. One may be an accident. */
+const failuresToReject = 2;
+
+/** What an update needs to know to move on. */
+interface StageFacts {
+  readonly policy: UpdatePolicy;
+  /** Desired number of replicas. */
+  readonly target: number;
+  /** The version that serves while the new one is unproven; undefined: there is none. */
+  readonly fallback: number | undefined;
+  /** The replicas that count: without those that are interrupted or silent. */
+  readonly remaining: readonly ReplicaRecord[];
+}
+
+/**
+ * Whether requests move to the new version by its share, and not as its replicas become ready. Such a version has worked
+ * only when it got all requests. Without a version that worked before, there is nothing to compare or to go back to.
+ */
+export function isStaged({ update }: Pick<ServiceMemory, 'update'>, fallback: number | undefined): boolean {
+  const { mode = 'rolling', share } = update ?? {};
+  return mode !== 'rolling' && (fallback !== undefined || share !== undefined);
+}
+
+/** Moves the update in progress on: its share, its step, or its rejection. Returns how far replicas may be replaced. */
+export function advanceUpdate(draft: Draft, facts: StageFacts): RolloutLimits {
+  const { surge, maxUnavailable } = facts.policy;
+  const limits = { surge, maxUnavailable };
+  const { update } = draft.memory;
+  if (update === undefined) return limits;
+  if (!isStaged(draft.memory, facts.fallback) || facts.target === 0) return heldBack(limits, draft, facts);
+  return update.mode === 'canary' ? advanceCanary(draft, update, facts) : advanceBlueGreen(draft, update, facts);
+}
+
+/** While a user holds an update, replicas of the new version only replace lost ones. */
+function heldBack(limits: RolloutLimits, draft: Draft, { target }: StageFacts): RolloutLimits {
+  const { version, memory } = draft.service;
+  const { paused } = memory.update ?? {};
+  if (paused === undefined) return limits;
+  const others = draft.living.filter((replica) => replica.version !== version).length;
+  return { ...limits, most: Math.max(paused.replicas, target - others) };
+}
+
+/** All requests move when as many new replicas as desired are ready. The old ones stay until the new ones have baked. */
+function advanceBlueGreen(draft: Draft, update: UpdateProgress, { policy, target, remaining }: StageFacts): RolloutLimits {
+  const { now } = draft.world;
+  const { version } = draft.service;
+  const isSwitching = update.share !== 1 && update.paused === undefined && readyOf(remaining, version) >= target;
+  if (isSwitching) {
+    progress(draft, { share: 1, stepAt: now });
+    const message = `All requests go to version ${version}. The replicas of version ${update.from} stay for ${policy.bakeSeconds} s more.`;
+    draft.event({ at: now, cause: 'update-switched', message });
+  } else if (update.share === undefined) {
+    progress(draft, { share: 0 });
+  }
+  const isBaked = update.share === 1 && update.paused === undefined && now >= (update.stepAt ?? now) + policy.bakeSeconds * 1_000;
+  const limits = { surge: Math.max(target, surgeOf(policy, target)), maxUnavailable: policy.maxUnavailable };
+  return isBaked ? limits : { ...limits, replacing: 0 };
+}
+
+/** Requests move in steps. The share follows the ready replicas, so neither version gets more than it can serve. */
+function advanceCanary(draft: Draft, update: UpdateProgress, { policy, target, remaining }: StageFacts): RolloutLimits {
+  const { now } = draft.world;
+  const { version } = draft.service;
+  const step = nextStep(draft, update, policy);
+  const stepShare = (policy.steps[step] ?? 100) / 100;
+  const share = Math.min(stepShare, readyOf(remaining, version) / target);
+  const isReached = share === stepShare;
+  if (share !== update.share || step !== update.step) progress(draft, { share, step });
+  if (isReached && (update.stepAt === undefined || step !== update.step)) {
+    progress(draft, { stepAt: now });
+    const message = `Version ${version} gets ${Math.round(stepShare * 100)} % of the requests.`;
+    draft.event({ at: now, cause: 'canary-step', message });
+  }
+  const rejected = whyRejected(draft, update);
+  if (rejected !== undefined) progress(draft, { rejected, share: 0 });
+  // The share of the last step is reached in floating-point numbers.
+  const replacing = Math.floor(share * target + 1e-9);
+  return {
+    surge: Math.max(1, surgeOf(policy, target)),
+    // At least one replica of the old version serves its share.
+    maxUnavailable: Math.max(0, Math.min(policy.maxUnavailable, target - replacing - 1)),
+    replacing,
+    most: Math.max(1, Math.ceil(target * stepShare - 1e-9)),
+  };
+}
+
+/** The step of a canary now: the next one when this one has lasted long enough at its full share. */
+function nextStep(
+  { world: { now } }: Draft,
+  { step = 0, stepAt, share, paused }: UpdateProgress,
+  { steps, bakeSeconds }: UpdatePolicy,
+): number {
+  const isDone = stepAt !== undefined && share === (steps[step] ?? 100) / 100 && now >= stepAt + bakeSeconds * 1_000;
+  return isDone && paused === undefined && step < steps.length ? step + 1 : step;
+}
+
+/** Why the new version is worse than the old one; undefined while it is not known to be. */
+function whyRejected(draft: Draft, { at }: UpdateProgress): string | undefined {
+  const { version } = draft.service;
+  const failures = draft.memory.failures.filter((failure) => failure.at >= at && failure.everReady && !failure.killed);
+  const own = failures.filter((failure) => failure.version === version).length;
+  if (own >= failuresToReject && own > failures.length - own) return `${own} of its replicas failed after they had been ready.`;
+  return draft.world.canaryFault;
+}
+
+/** After an update stopped, the new version gets no more requests. */
+export function withdrawShare(draft: Draft): void {
+  const { share } = draft.memory.update ?? {};
+  if (share !== undefined && share !== 0) progress(draft, { share: 0 });
+}
+
+/** The same update from its beginning, at a user's request. */
+export function restartedUpdate({ from, mode }: UpdateProgress, now: number): UpdateProgress {
+  return { from, at: now, ...(mode !== undefined && { mode }) };
+}
+
+/** An update that a user holds from now on. */
+export function pausedUpdate(
+  update: UpdateProgress,
+  { version }: Pick<ServiceRecord, 'version'>,
+  replicas: readonly ReplicaRecord[],
+  now: number,
+): UpdateProgress {
+  const living = replicas.filter((replica) => replica.version === version && isAlive(replica.state)).length;
+  return { ...update, paused: { at: now, replicas: living } };
+}
+
+/** An update that a user lets go on. The time on hold does not count for its step. */
+export function resumedUpdate({ paused, stepAt, ...update }: UpdateProgress, now: number): UpdateProgress {
+  if (stepAt === undefined) return update;
+  return { ...update, stepAt: stepAt + Math.max(0, now - (paused?.at ?? now)) };
+}
+
+function progress(draft: Draft, change: Partial<UpdateProgress>): void {
+  const { memory } = draft;
+  if (memory.update !== undefined) draft.patch({ memory: { ...memory, update: { ...memory.update, ...change } } });
+}
+
+const readyOf = (replicas: readonly ReplicaRecord[], version: number): number =>
+  replicas.filter((replica) => replica.version === version && replica.state === 'READY').length;
