@@ -1,6 +1,7 @@
 import { exitCodes } from '../shared/error-codes.ts';
 import type { ReplicaAddress } from '../shared/replica-address.ts';
 import type { PassedSettings } from './load-balancer.ts';
+import type { Outcomes } from './outcomes.ts';
 import type { LoadBalancingPolicy, ReplicaProtocol } from './task.ts';
 
 /** Protocol of reconciler and balancer: a JSON object per line over a Unix socket. Every client gets every report. */
@@ -30,7 +31,12 @@ export interface BalancerConfig extends PassedSettings {
   readonly protocol: ReplicaProtocol;
   readonly queue: RequestQueueLimits;
   readonly retryAfterSeconds: number;
+  /** Requests with the same value there keep their version while the endpoint set has shares. */
+  readonly session?: SessionKey;
 }
+
+/** Where a request names its session. The case of a header's name does not matter. */
+export type SessionKey = { readonly cookie: string } | { readonly header: string };
 
 /** Limits of the queue of requests that wait for a replica. The balancer answers requests beyond them with 503. */
 export interface RequestQueueLimits {
@@ -56,6 +62,13 @@ export interface BalancerReplica {
   readonly state: 'serving' | 'draining';
   /** Only while draining: requests whose response has not begun go to other replicas or fail. */
   readonly lost?: LostReplica;
+  /** Of the service's file, at least 1. Older reconcilers omit it. */
+  readonly version?: number;
+  /**
+   * Share of the requests for the replica's version, 0 to 1; equal for all replicas of a version. When no replica has
+   * one, versions do not matter. When some have, the versions of the others have share 0.
+   */
+  readonly share?: number;
 }
 
 /** The reconciler's whole endpoint set: a lost message does no harm. Within an epoch, lower revisions are ignored. */
@@ -87,6 +100,8 @@ export interface RemainingCommand {
   readonly requests: number;
   readonly errors: number;
   readonly inFlight: Readonly<Record<string, number>>;
+  /** Increments since its last message. */
+  readonly outcomes?: Outcomes;
   /** The endpoint set in force; null while it has none from a reconciler. */
   readonly applied: { readonly epoch: string; readonly revision: number } | null;
 }
@@ -120,6 +135,11 @@ export type BalancerReport =
       readonly errorsTotal: number;
       readonly inFlight: Readonly<Record<string, number>>;
       readonly queued: number;
+      /**
+       * While the endpoint set has several versions, and for the last changes after that. A replica that left the set
+       * is absent once its counts no longer change: they remain valid.
+       */
+      readonly outcomes?: Outcomes;
     }
   /** The TLS files changed. `problem`: why the old pair stays in force; null when the new one is. */
   | { readonly type: 'tls'; readonly problem: string | null }
@@ -131,3 +151,6 @@ export type BalancerReport =
  * passed over for that. `silent`: also silent for four times its usual response time; repeated every second.
  */
 export type SuspectReason = 'refused' | 'reset' | 'timeout' | 'silent';
+
+/** Upper limits, ms, of the buckets of `ReplicaOutcomes.firstByteCounts`: from 1 ms to 623 s in steps of 2^(1/4). */
+export const firstByteLimitsMs: readonly number[] = Array.from({ length: 78 }, (_, step) => 2 ** (step / 4));

@@ -19,19 +19,22 @@ export interface EndpointCandidate {
   readonly spec: ServiceSpec | undefined;
 }
 
-/** The replicas that the balancer knows, with weights and states. Pure: depends only on records and reports. */
-export function endpointSet(candidates: readonly EndpointCandidate[]): readonly BalancerReplica[] {
+/**
+ * The replicas that the balancer knows, with weights and states. Pure: depends only on records and reports. `shares`: of
+ * the requests, by version; a version without one has share 0. Without `shares`, versions do not matter.
+ */
+export function endpointSet(candidates: readonly EndpointCandidate[], shares?: ReadonlyMap<number, number>): readonly BalancerReplica[] {
   return candidates.flatMap(({ record, report, spec }) => {
     const standing = endpointState(record, report);
     if (standing === undefined || record.address === null) return [];
-    const { id, offer, address } = record;
+    const { id, offer, address, version } = record;
     const endpoint = {
       id,
       address,
       place: offer === null ? 'unknown' : locationName(offer),
       weight: spec === undefined ? 1 : replicaWeight(spec, offer),
     };
-    return [{ ...endpoint, ...standing }];
+    return [{ ...endpoint, ...standing, version, ...(shares !== undefined && { share: shares.get(version) ?? 0 }) }];
   });
 }
 
