@@ -1,4 +1,5 @@
 import type { BalancerCommand, BalancerReplica, BalancerReport, ReplicasCommand, SuspectReason } from '../domain/balancer-link.ts';
+import { outcomesSince } from '../domain/outcomes.ts';
 import type { Clock } from '../shared/clock.ts';
 import { codeVersion } from '../shared/version.ts';
 import { messageOf } from '../shared/errors.ts';
@@ -221,6 +222,7 @@ export class Balancer {
         break;
       case 'remaining':
         this.#predecessors.record(notify, command, this.#newest);
+        if (command.outcomes !== undefined) this.#metrics.outcomes.add(command.outcomes);
         this.#onApplied();
         break;
     }
@@ -296,6 +298,7 @@ export class Balancer {
     const { clock } = this.#deps;
     const before = this.#totals.read();
     this.#reportStats();
+    const counted = this.#metrics.outcomes.total();
     this.#control.close();
     this.#successorLink = new SuccessorLink({
       controlSocket: this.#loaded.config.controlSocket,
@@ -304,7 +307,8 @@ export class Balancer {
       remaining: () => {
         const { requests, errors } = this.#totals.read();
         const inFlight = this.#slots.inFlight();
-        return { requestsTotal: requests - before.requests, errorsTotal: errors - before.errors, inFlight, applied: this.#applied };
+        const totals = { requestsTotal: requests - before.requests, errorsTotal: errors - before.errors };
+        return { ...totals, inFlight, outcomes: outcomesSince(counted, this.#metrics.outcomes.total()), applied: this.#applied };
       },
     });
     await threads.handOver(drainTimeoutMs);
@@ -335,6 +339,7 @@ export class Balancer {
     // Until each predecessor has reported its requests, a replica could appear to have none in flight.
     if (!this.#control.hasClients || !this.#predecessors.isComplete(clock.monotonic())) return;
     const theirs = this.#predecessors.totals;
+    const outcomes = this.#metrics.outcomes.read();
     const stats = {
       type: 'stats',
       at: clock.now(),
@@ -342,6 +347,7 @@ export class Balancer {
       errorsTotal: own.errors + theirs.errors,
       inFlight: this.#predecessors.addInFlight(this.#slots.inFlight()),
       queued: this.#board.sumOfThreads('queued'),
+      ...(outcomes !== undefined && { outcomes }),
     } as const;
     if (this.#pacer.isDue(stats, clock.monotonic())) this.#control.broadcast(stats);
   }

@@ -1,7 +1,8 @@
 import { exitCodes } from '../shared/error-codes.ts';
 import type { ReplicaAddress } from '../shared/replica-address.ts';
 import type { PassedSettings } from './load-balancer.ts';
-import type { LoadBalancingPolicy, ReplicaProtocol } from './task.ts';
+import type { Outcomes } from './outcomes.ts';
+import type { LoadBalancingPolicy, ReplicaProtocol, SessionKey } from './task.ts';
 
 /** Protocol of reconciler and balancer: a JSON object per line over a Unix socket. Every client gets every report. */
 
@@ -30,6 +31,8 @@ export interface BalancerConfig extends PassedSettings {
   readonly protocol: ReplicaProtocol;
   readonly queue: RequestQueueLimits;
   readonly retryAfterSeconds: number;
+  /** Requests with the same value there keep their version while the endpoint set has shares. */
+  readonly session?: SessionKey;
 }
 
 /** Limits of the queue of requests that wait for a replica. The balancer answers requests beyond them with 503. */
@@ -49,10 +52,6 @@ export type LostReplica = 'hung' | 'gone';
 export interface BalancerReplica {
   readonly id: number;
   readonly address: ReplicaAddress;
-  /** Of the service. Absent from older reconcilers. */
-  readonly version?: number;
-  /** Share of the requests that the replica's version gets, 0 to 1. Absent: versions do not matter. */
-  readonly share?: number;
   /** Such as `local` or `aws/us-east-2`; for the log. */
   readonly place: string;
   /** Relative capacity, > 0; 1 unless the file has a target per accelerator. Not a share of the traffic. */
@@ -60,6 +59,13 @@ export interface BalancerReplica {
   readonly state: 'serving' | 'draining';
   /** Only while draining: requests whose response has not begun go to other replicas or fail. */
   readonly lost?: LostReplica;
+  /** Of the service's file, at least 1. Older reconcilers omit it. */
+  readonly version?: number;
+  /**
+   * Share of the requests for the replica's version, 0 to 1; equal for all replicas of a version. When no replica has
+   * one, versions do not matter. When some have, the versions of the others have share 0.
+   */
+  readonly share?: number;
 }
 
 /** The reconciler's whole endpoint set: a lost message does no harm. Within an epoch, lower revisions are ignored. */
@@ -91,6 +97,8 @@ export interface RemainingCommand {
   readonly requests: number;
   readonly errors: number;
   readonly inFlight: Readonly<Record<string, number>>;
+  /** Increments since its last message. */
+  readonly outcomes?: Outcomes;
   /** The endpoint set in force; null while it has none from a reconciler. */
   readonly applied: { readonly epoch: string; readonly revision: number } | null;
 }
@@ -124,6 +132,11 @@ export type BalancerReport =
       readonly errorsTotal: number;
       readonly inFlight: Readonly<Record<string, number>>;
       readonly queued: number;
+      /**
+       * While the endpoint set has several versions, and for the last changes after that. A replica that left the set
+       * is absent once its counts no longer change: they remain valid.
+       */
+      readonly outcomes?: Outcomes;
     }
   /** The TLS files changed. `problem`: why the old pair stays in force; null when the new one is. */
   | { readonly type: 'tls'; readonly problem: string | null }
@@ -135,3 +148,6 @@ export type BalancerReport =
  * passed over for that. `silent`: also silent for four times its usual response time; repeated every second.
  */
 export type SuspectReason = 'refused' | 'reset' | 'timeout' | 'silent';
+
+/** Upper limits, ms, of the buckets of `ReplicaOutcomes.firstByteCounts`: from 1 ms to 623 s in steps of 2^(1/4). */
+export const firstByteLimitsMs: readonly number[] = Array.from({ length: 78 }, (_, step) => 2 ** (step / 4));

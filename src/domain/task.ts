@@ -131,7 +131,7 @@ export interface UpdatePolicy {
   readonly session?: SessionKey | undefined;
 }
 
-/** Where a request names its session. */
+/** Where a request names its session. The case of a header's name does not matter. */
 export type SessionKey = { readonly cookie: string } | { readonly header: string };
 
 /** The update policy of a file that sets none. */

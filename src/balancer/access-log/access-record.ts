@@ -106,11 +106,6 @@ export function recordFailedTry(record: AccessRecord, why: AttemptFailure): void
   if (replica !== undefined && failed.length < maxFailures) record.failed = [...failed, { replicaId: replica.id, why }];
 }
 
-/** Response lines that identify the replica, for services that enable them. */
-export function replicaLines({ replica, attempts }: AccessRecord): string {
-  return `X-Svc-Replica: ${replica?.id ?? ''}\r\nX-Svc-Attempts: ${attempts}\r\n`;
-}
-
 /** Returns a path without its query. */
 export function withoutQuery(path: string): string {
   const query = path.indexOf('?');

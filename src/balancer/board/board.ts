@@ -14,7 +14,7 @@ const msPerTick = 100;
 /** 64 bytes: threads that write in parallel must not write to the same cache line. */
 const cellsOfCacheLine = 16;
 
-const common = { generation: 0, threads: 1, markedUntil: 2, budget: 3, shortages: 5 } as const;
+const common = { generation: 0, threads: 1, markedUntil: 2, budget: 3, shortages: 5, turns: 6 } as const;
 const budgetCells = 2;
 
 const ofThread = { requests: 0, errors: 1, connections: 2, queued: 3, queuedKibibytes: 4, extraRequests: 5, replicaFiles: 6 } as const;
@@ -114,6 +114,11 @@ export class Board {
   /** Publishes the next choice. False when another thread chose since `generation`: the counts read are out of date. */
   advance(generation: number): boolean {
     return Atomics.compareExchange(this.cells, common.generation, generation, (generation + 1) | 0) === generation;
+  }
+
+  /** The number of this turn among all requests that are split between versions; wraps around at 2^32. */
+  takeTurn(): number {
+    return Atomics.add(this.cells, common.turns, 1);
   }
 
   /** Until this monotonic time, ms, some replica may have to be passed over. */

@@ -6,6 +6,7 @@ import { isAddressRange } from '../../shared/address-range.ts';
 import { messageOf, SvcError } from '../../shared/errors.ts';
 import { fingerprint } from '../../shared/hex.ts';
 import { isObject } from '../../shared/json.ts';
+import { isToken } from '../http1/octets.ts';
 
 type Check = (value: unknown) => boolean;
 
@@ -30,6 +31,10 @@ const shaped =
   (checks: Readonly<Record<string, Check>>): Check =>
   (value) =>
     isObject(value) && Object.entries(checks).every(([name, check]) => check(value[name]));
+
+/** A cookie's name is a token too (RFC 6265, section 4.1.1). */
+const isName: Check = (value) => typeof value === 'string' && isToken(value);
+const isSession: Check = (value) => isObject(value) && ('cookie' in value ? isName(value['cookie']) : isName(value['header']));
 
 const queueChecks = {
   maxRequests: isCount,
@@ -65,6 +70,7 @@ const checks = {
   protocol: oneOf(replicaProtocols),
   queue: shaped(queueChecks),
   retryAfterSeconds: isAmount,
+  session: (value) => value === undefined || isSession(value),
 } as const satisfies Record<Exclude<keyof BalancerConfig, keyof PassedSettings>, Check>;
 
 /** A configuration and its fingerprint. */

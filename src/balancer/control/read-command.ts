@@ -1,4 +1,5 @@
 import type { BalancerCommand, BalancerReplica, RemainingCommand, ReplicasCommand } from '../../domain/balancer-link.ts';
+import type { Outcomes, ReplicaOutcomes } from '../../domain/outcomes.ts';
 import { isObject } from '../../shared/json.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
 
@@ -31,8 +32,10 @@ function readRemaining(value: Json): RemainingCommand | undefined {
   const { requests, errors } = value;
   const inFlight = readCounts(value['inFlight']);
   const applied = isObject(value['applied']) ? readSet(value['applied']) : null;
+  const outcomes = value['outcomes'] === undefined ? {} : readOutcomes(value['outcomes']);
   if (typeof requests !== 'number' || typeof errors !== 'number' || inFlight === undefined || applied === undefined) return undefined;
-  return { type: 'remaining', requests, errors, inFlight, applied };
+  if (outcomes === undefined) return undefined;
+  return { type: 'remaining', requests, errors, inFlight, applied, ...(value['outcomes'] !== undefined && { outcomes }) };
 }
 
 function readSet({ epoch, revision }: Json): { readonly epoch: string; readonly revision: number } | undefined {
@@ -49,6 +52,20 @@ function readCounts(value: unknown): Readonly<Record<string, number>> | undefine
   return counts;
 }
 
+function readOutcomes(value: unknown): Outcomes | undefined {
+  if (!isObject(value)) return undefined;
+  const outcomes: Record<string, ReplicaOutcomes> = {};
+  for (const [id, counts] of Object.entries(value)) {
+    if (!isObject(counts)) return undefined;
+    const { responses, errors, firstByteCounts } = counts;
+    if (!isCount(responses) || !isCount(errors) || !Array.isArray(firstByteCounts) || !firstByteCounts.every(isCount)) return undefined;
+    outcomes[id] = { responses, errors, firstByteCounts };
+  }
+  return outcomes;
+}
+
+const isCount = (value: unknown): value is number => typeof value === 'number' && value >= 0;
+
 /** Reads a list of replicas; undefined when any part of it is invalid. Pure. */
 export function readReplicas(value: unknown): readonly BalancerReplica[] | undefined {
   if (!Array.isArray(value)) return undefined;
@@ -63,12 +80,23 @@ export function readReplicas(value: unknown): readonly BalancerReplica[] | undef
 
 function readReplica(value: unknown): BalancerReplica | undefined {
   if (!isObject(value)) return undefined;
-  const { id, weight, state, place: location, lost } = value;
+  const { id, weight, state, place: location, lost, version, share } = value;
   const address = readAddress(value['address']);
   if (!Number.isSafeInteger(id) || typeof id !== 'number' || address === undefined) return undefined;
   if (typeof weight !== 'number' || !(weight > 0) || (state !== 'serving' && state !== 'draining')) return undefined;
   if (typeof location !== 'string') return undefined;
-  return { id, address, place: location, weight, state, ...((lost === 'hung' || lost === 'gone') && { lost }) };
+  if (version !== undefined && !(isCount(version) && Number.isSafeInteger(version) && version > 0)) return undefined;
+  if (share !== undefined && !(isCount(share) && share <= 1)) return undefined;
+  return {
+    id,
+    address,
+    place: location,
+    weight,
+    state,
+    ...((lost === 'hung' || lost === 'gone') && { lost }),
+    ...(version !== undefined && { version }),
+    ...(share !== undefined && { share }),
+  };
 }
 
 function readAddress(value: unknown): ReplicaAddress | undefined {

@@ -27,6 +27,8 @@ export class Attempts {
   readonly #record: AccessRecord;
   /** Replicas that do not get this request again. */
   #excluded: readonly Replica[] = none;
+  /** The version that the request should get; undefined until it got a replica, and where versions do not matter. */
+  #version: number | undefined;
   #timesSent = 0;
   /** The next attempt needs a retry from the budget. */
   #needsBudget = false;
@@ -43,8 +45,9 @@ export class Attempts {
     const { retryBudget, deadlines, replicas } = this.#context;
     if (this.#needsBudget && !retryBudget.spend(deadlines.machineNow)) return undefined;
     this.#needsBudget = false;
-    const choice = replicas.pick(this.#head, this.#excluded);
+    const choice = replicas.pick(this.#head, this.#excluded, this.#version);
     if (choice === undefined) return undefined;
+    this.#version = choice.version;
     this.#record.attempts += 1;
     this.#record.replica = choice.replica;
     this.#record.reason = choice.reason;
@@ -111,6 +114,8 @@ export class Attempt {
   readonly replica: Replica;
   stream: ReplicaStream | undefined;
   verdict: HeadVerdict | undefined;
+  /** Counted as an error; see `countError`. */
+  hasErred = false;
   readonly #head: RequestHead;
   #cancelDial: CancelDial | undefined;
   #isEnded = false;

@@ -1,5 +1,5 @@
 import type { DialError } from '../../shared/system/dial.ts';
-import { recordFailedTry, replicaLines, type AccessRecord } from '../access-log/access-record.ts';
+import { recordFailedTry, type AccessRecord } from '../access-log/access-record.ts';
 import { recordArrival } from './request-record.ts';
 import type { BalancerContext } from './balancer-context.ts';
 import type { ExchangeClient } from './exchange-client.ts';
@@ -10,8 +10,9 @@ import type { RequestHead } from '../http1/request-head.ts';
 import type { ResponseHead } from '../http1/response-head.ts';
 import { isGrpc } from '../http1/grpc-request.ts';
 import * as own from './balancer-responses.ts';
+import { ownLines } from './own-lines.ts';
 import type { ReplicaStream, ReplicaStreamUser } from '../replicas/replica-stream.ts';
-import { judgeDialError, isEndOfIdle, isOwnShortage, judgeEnd, judgeFailure, judgeHead } from './replica-verdict.ts';
+import { countError, judgeDialError, isEndOfIdle, isOwnShortage, judgeEnd, judgeFailure, judgeHead } from './replica-verdict.ts';
 import { Attempt, Attempts, QueuedRequest, type QueuedRequestListener } from './attempts.ts';
 import type { FailedAttempt } from './retry-decision.ts';
 import { Upload } from './upload.ts';
@@ -172,10 +173,10 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
     this.#answer(answer);
   }
 
-  #dialled({ replica }: Attempt, error: DialError | undefined, stream: ReplicaStream | undefined): void {
+  #dialled(attempt: Attempt, error: DialError | undefined, stream: ReplicaStream | undefined): void {
     try {
       if (stream !== undefined) return this.#send(stream);
-      judgeDialError(this.#context, replica, error);
+      judgeDialError(this.#context, attempt, error);
       const { config } = this.#context;
       const otherwise = isOwnShortage(error) ? own.overloaded(config) : own.noReadyReplica(config);
       return this.#next({ how: 'unreached', wasReused: false }, otherwise);
@@ -251,8 +252,8 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
     this.#upload.release();
     this.#record.status = head.status;
     if (head.isTunnel) this.#record.protocol = 'ws';
-    this.#client.reply.head(head, this.#record.requestId, this.#context.config.exposeReplica ? replicaLines(this.#record) : '');
-    if (attempt !== undefined) judgeHead(this.#context, attempt, head);
+    this.#client.reply.head(head, this.#record.requestId, ownLines(this.#context, this.#record, attempt?.replica, head));
+    if (attempt !== undefined) judgeHead(this.#context, attempt, head, this.#record.firstByteMs - (this.#record.sentMs ?? 0));
   }
 
   body(bytes: Buffer, from: number, to: number): void {
@@ -325,6 +326,7 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
     const replica = this.#isAnswered ? undefined : this.#attempt?.replica;
     const decision = replica === undefined ? 'stays' : this.#attempts.decideStalled(replica, this.#upload);
     if (decision === 'stays') return this.#setDeadline(this.#context.deadlines.in(replicaCheckIntervalMs));
+    if (this.#attempt !== undefined) countError(this.#context, this.#attempt);
     const unresponsive = own.replicaUnresponsive(this.#context.config);
     if (decision === 'fails') return this.#answer(unresponsive);
     return this.#next('move', unresponsive);

@@ -21,7 +21,8 @@ export function isOwnShortage(error: DialError | undefined): boolean {
 }
 
 /** Judges the replica by a failed connect. */
-export function judgeDialError(context: BalancerContext, replica: Replica, error: DialError | undefined): void {
+export function judgeDialError(context: BalancerContext, attempt: Attempt, error: DialError | undefined): void {
+  const { replica } = attempt;
   if (isOwnShortage(error)) {
     context.metrics.connectFailed('local');
     return;
@@ -29,6 +30,7 @@ export function judgeDialError(context: BalancerContext, replica: Replica, error
   const reason = error?.code === 'ETIMEDOUT' ? 'timeout' : 'refused';
   context.metrics.connectFailed(reason);
   recordFailure(context, replica, reason === 'refused');
+  countError(context, attempt);
   context.suspect(replica.id, reason);
 }
 
@@ -37,12 +39,17 @@ export function isEndOfIdle({ stream }: Attempt, { status, isPersistent }: Respo
   return status === 408 && !isPersistent && stream?.isReused === true;
 }
 
-/** Judges the replica by the head of its response. A good head is not yet a success: the body may break off. */
-export function judgeHead(context: BalancerContext, attempt: Attempt, head: ResponseHead): void {
+/**
+ * Judges the replica by the head of its response. A good head is not yet a success: the body may break off. `ms`: from
+ * the sending of the request.
+ */
+export function judgeHead(context: BalancerContext, attempt: Attempt, head: ResponseHead, ms: number): void {
   const { status } = head;
   const { replica } = attempt;
   const pauseSeconds = status === 429 || status === 503 ? retryAfterSeconds(head) : undefined;
   attempt.verdict = pauseSeconds !== undefined ? 'busy' : status >= 500 ? 'failed' : 'good';
+  if (context.replicas.hasVersions) context.metrics.replied(replica.slot, ms);
+  if (status >= 500) countError(context, attempt);
   if (pauseSeconds !== undefined) context.replicas.avoid(replica, pauseSeconds * 1_000);
   else if (status >= 500) recordFailure(context, replica, false);
   // The 101 itself is the success: the connection may last for days, and any end of it is a proper end.
@@ -51,13 +58,23 @@ export function judgeHead(context: BalancerContext, attempt: Attempt, head: Resp
 
 /** The response came to its end: a success, unless it is a gRPC response without its status. */
 export function judgeEnd(context: BalancerContext, attempt: Attempt, request: RequestHead, head: ResponseHead, trailers: Trailers): void {
-  if (attempt.verdict !== 'good') return;
-  if (isGrpc(request) && lacksGrpcStatus(head, trailers)) recordFailure(context, attempt.replica, false);
-  else attempt.replica.health.recordSuccess();
+  if (attempt.verdict !== 'good') return undefined;
+  if (!(isGrpc(request) && lacksGrpcStatus(head, trailers))) return attempt.replica.health.recordSuccess();
+  recordFailure(context, attempt.replica, false);
+  return countError(context, attempt);
 }
 
 /** Counts a failed attempt, unless `judgeHead` already did. With a `reason`, the reconciler probes the replica. */
-export function judgeFailure(context: BalancerContext, { replica, verdict }: Attempt, reason: SuspectReason | undefined): void {
+export function judgeFailure(context: BalancerContext, attempt: Attempt, reason: SuspectReason | undefined): void {
+  const { replica, verdict } = attempt;
+  countError(context, attempt);
   if (verdict !== 'failed') recordFailure(context, replica, false);
   if (reason !== undefined) context.suspect(replica.id, reason);
+}
+
+/** Counts the attempt as an error of the replica's version; later calls do nothing. */
+export function countError({ metrics, replicas }: BalancerContext, attempt: Attempt): void {
+  if (attempt.hasErred || !replicas.hasVersions) return;
+  attempt.hasErred = true;
+  metrics.erred(attempt.replica.slot, attempt.verdict !== undefined);
 }

@@ -1,5 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import type { RemainingCommand, ReplicasCommand } from '../../domain/balancer-link.ts';
+import { outcomesSince, type Outcomes } from '../../domain/outcomes.ts';
 import type { CancelTimer, Clock } from '../../shared/clock.ts';
 import { splitLines } from '../../shared/lines.ts';
 import { readCommand } from '../control/read-command.ts';
@@ -8,10 +9,11 @@ const reportIntervalMs = 250;
 const reconnectMs = 100;
 
 /** The remaining counts of a process, with totals in place of the changes since the last message. */
-type Remaining = Omit<RemainingCommand, 'type' | 'requests' | 'errors'> & {
+type Remaining = Omit<RemainingCommand, 'type' | 'requests' | 'errors' | 'outcomes'> & {
   /** Since the process handed over. */
   readonly requestsTotal: number;
   readonly errorsTotal: number;
+  readonly outcomes: Outcomes;
 };
 
 interface SuccessorLinkOptions {
@@ -30,6 +32,7 @@ export class SuccessorLink {
   #reported = '';
   #requests = 0;
   #errors = 0;
+  #outcomes: Outcomes = {};
   #isStopped = false;
 
   constructor(options: SuccessorLinkOptions) {
@@ -41,14 +44,16 @@ export class SuccessorLink {
   /** Sends the remaining counts if they have changed. */
   report(): void {
     if (this.#socket === undefined) return;
-    const { requestsTotal, errorsTotal, inFlight, applied } = this.#options.remaining();
-    const state = JSON.stringify([requestsTotal, errorsTotal, inFlight, applied]);
+    const { requestsTotal, errorsTotal, inFlight, outcomes, applied } = this.#options.remaining();
+    const state = JSON.stringify([requestsTotal, errorsTotal, inFlight, outcomes, applied]);
     if (state === this.#reported) return;
     this.#reported = state;
     const [requests, errors] = [requestsTotal - this.#requests, errorsTotal - this.#errors];
     this.#requests = requestsTotal;
     this.#errors = errorsTotal;
-    this.#socket.write(`${JSON.stringify({ type: 'remaining', requests, errors, inFlight, applied } satisfies RemainingCommand)}\n`);
+    const counts = { requests, errors, inFlight, outcomes: outcomesSince(this.#outcomes, outcomes) };
+    this.#outcomes = outcomes;
+    this.#socket.write(`${JSON.stringify({ type: 'remaining', ...counts, applied } satisfies RemainingCommand)}\n`);
   }
 
   /** Sends the last counts and closes the link. */

@@ -15,7 +15,7 @@ export const FieldKind = {
   /** A proxy's report about its client; discarded when it comes from an untrusted client. */
   forwarding: 11,
   requestId: 12,
-  /** `x-svc-*`: only the balancer may set them. */
+  /** `x-svc-*` other than `version`: only the balancer may set them. */
   own: 13,
   contentType: 14,
   retryAfter: 15,
@@ -26,6 +26,8 @@ export const FieldKind = {
   forwardedProto: 18,
   forwardedHost: 19,
   traceparent: 20,
+  /** `x-svc-version`: a client pins its request to a version, and a response names the version that answered. */
+  version: 21,
 } as const;
 /**
  * How the engine treats a field, decided by its name alone. Plain numbers, because each field of each message is
@@ -59,6 +61,7 @@ const kindsByName: ReadonlyMap<string, FieldKind> = new Map<string, FieldKind>([
   ['content-type', FieldKind.contentType],
   ['retry-after', FieldKind.retryAfter],
   ['traceparent', FieldKind.traceparent],
+  ['x-svc-version', FieldKind.version],
 ]);
 
 /**

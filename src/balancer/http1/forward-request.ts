@@ -25,6 +25,7 @@ const alwaysForwarded: ReadonlySet<FieldKind> = new Set([
   FieldKind.contentType,
   FieldKind.retryAfter,
   FieldKind.traceparent,
+  FieldKind.version,
 ]);
 
 /**

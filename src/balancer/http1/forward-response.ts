@@ -23,6 +23,7 @@ const alwaysForwarded: ReadonlySet<FieldKind> = new Set([
   FieldKind.contentType,
   FieldKind.retryAfter,
   FieldKind.traceparent,
+  FieldKind.version,
   FieldKind.requestId,
   FieldKind.host,
   FieldKind.expect,

@@ -44,6 +44,16 @@ export class HeadFields {
     return index < 0 ? undefined : this.value(index);
   }
 
+  /** The index of the first field of that name from `start` on; -1 when there is none. */
+  indexOfName(lowerName: string, start = 0): number {
+    for (let index = start; index < this.kinds.length; index += 1) {
+      const from = this.#marks[index * marksPerField] ?? 0;
+      const to = this.#marks[index * marksPerField + 1] ?? 0;
+      if (to - from === lowerName.length && this.#text.slice(from, to).toLowerCase() === lowerName) return index;
+    }
+    return -1;
+  }
+
   allOf(kind: FieldKind): readonly string[] {
     return this.kinds.flatMap((other, index) => (other === kind ? [this.value(index)] : []));
   }

@@ -7,6 +7,7 @@ import type { SlottedReplica } from '../replicas/replica.ts';
 import { type ExpositionFormat, renderMetrics } from './exposition.ts';
 import { MetricsReader } from './metrics-reader.ts';
 import { MetricsServer } from './metrics-server.ts';
+import { OutcomeReader } from './outcome-reader.ts';
 import { createMetricsMemory, metricsRows } from './row-layout.ts';
 import { Samples } from './samples.ts';
 import { openFilesLimit } from '../threads/connection-limit.ts';
@@ -34,6 +35,7 @@ interface BalancerMetricsDeps {
 export class BalancerMetrics {
   /** Given to `ThreadMetrics`, through `metricsRow`. */
   readonly memory: SharedArrayBuffer;
+  readonly outcomes: OutcomeReader;
   readonly #deps: BalancerMetricsDeps;
   readonly #reader: MetricsReader;
   readonly #server: MetricsServer;
@@ -44,6 +46,7 @@ export class BalancerMetrics {
     this.#deps = deps;
     this.memory = createMetricsMemory(config.threads);
     this.#reader = new MetricsReader(metricsRows(this.memory));
+    this.outcomes = new OutcomeReader(metricsRows(this.memory));
     const render = (format: ExpositionFormat): string => this.#render(format);
     this.#server = new MetricsServer({ socketPath: config.metricsSocket, port: config.metricsPort, render, clock, logger });
   }
@@ -51,6 +54,7 @@ export class BalancerMetrics {
   setReplicas(replicas: readonly SlottedReplica[]): void {
     this.#replicas = replicas;
     for (const { slot, id } of replicas) this.#reader.assign(slot, id);
+    this.outcomes.setReplicas(replicas);
   }
 
   /** Starts to serve the metrics; takes over from the process that this one replaces. Never rejects. */

@@ -1,12 +1,7 @@
 import { codeLabels, connectFailures, refusedForFiles, rejectReasons, retryReasons } from './label-values.ts';
 import { blockOf, noSlot, replicaBlock, replicaCells, threadCells, threadCellSizes, type ThreadCell } from './row-layout.ts';
 import type { Samples } from './samples.ts';
-
-/** `before`: the earlier values of the slot's cells. */
-interface SlotOwner {
-  readonly replicaId: number;
-  readonly before: readonly number[];
-}
+import { SlotBlocks } from './slot-blocks.ts';
 
 const plainCells = [
   'attempts',
@@ -27,10 +22,11 @@ const labelOfNone = 'none';
 /** Adds up the rows of all threads; the counterpart of `ThreadMetrics` on the main thread. */
 export class MetricsReader {
   readonly #rows: readonly Float64Array[];
-  readonly #owners = new Map<number, SlotOwner>();
+  readonly #replicas: SlotBlocks;
 
   constructor(rows: readonly Float64Array[]) {
     this.#rows = rows;
+    this.#replicas = new SlotBlocks(rows, blockOf, replicaBlock);
   }
 
   /**
@@ -38,8 +34,7 @@ export class MetricsReader {
    * none are lost between two scrapes.
    */
   assign(slot: number, replicaId: number): void {
-    if (this.#owners.get(slot)?.replicaId === replicaId) return;
-    this.#owners.set(slot, { replicaId, before: this.#sum(blockOf(slot), replicaBlock) });
+    this.#replicas.assign(slot, replicaId);
   }
 
   read(samples: Samples): void {
@@ -77,25 +72,14 @@ export class MetricsReader {
   }
 
   #addReplicas(samples: Samples): void {
-    addRequests(samples, labelOfNone, this.#sum(blockOf(noSlot), replicaBlock));
-    for (const [replicaId, cells] of this.#byReplica()) {
+    addRequests(samples, labelOfNone, this.#replicas.sum(noSlot));
+    for (const [replicaId, cells] of this.#replicas.byReplica()) {
       const replica = String(replicaId);
       addRequests(samples, replica, cells);
       samples.add('ejections', cells[replicaCells.ejections] ?? 0, { replica });
       const sum = cells[replicaCells.firstByteSum] ?? 0;
       samples.addDistribution('replicaFirstByte', [cells[replicaCells.firstByteCount] ?? 0], sum, { replica });
     }
-  }
-
-  /** A replica that moved to another address may have had two slots. */
-  #byReplica(): ReadonlyMap<number, readonly number[]> {
-    const replicas = new Map<number, readonly number[]>();
-    for (const [slot, { replicaId, before }] of this.#owners) {
-      const now = this.#sum(blockOf(slot), replicaBlock).map((value, index) => value - (before[index] ?? 0));
-      const other = replicas.get(replicaId);
-      replicas.set(replicaId, other === undefined ? now : now.map((value, index) => value + (other[index] ?? 0)));
-    }
-    return new Map([...replicas].toSorted(([a], [b]) => a - b));
   }
 
   #total(at: number): number {

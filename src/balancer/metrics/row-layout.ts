@@ -1,10 +1,11 @@
+import { firstByteLimitsMs } from '../../domain/balancer-link.ts';
 import { replicaSlots } from '../board/board.ts';
 import { delayBounds, durationBounds } from './metric-table.ts';
 import { codeLabels, connectFailures, refusedForFiles, rejectReasons, retryReasons } from './label-values.ts';
 
 /**
- * A thread's row: the values of the whole thread, then a block for each replica slot. Only the thread writes it, and
- * the main thread reads all rows, so no write waits. Processors write each number (8 bytes, aligned) as a whole.
+ * A thread's row: the values of the whole thread, a block for each replica slot, then one for the outcomes of each. Only
+ * the thread writes it, and the main thread reads all rows, so no write waits. Processors write each number (8 bytes, aligned) as a whole.
  */
 
 /** Cells of a histogram: its buckets with the infinite one, and the sum. */
@@ -69,7 +70,18 @@ export function blockOf(slot: number): number {
 /** Replaces a slot number: no replica. */
 export const noSlot = -1;
 
-const rowLength = blockOf(replicaSlots);
+/** The layout of a slot's outcomes; see `domain/outcomes.ts`. The buckets come last. */
+export const outcomeCells = { responses: 0, errors: 1, firstByteCounts: 2 } as const;
+
+/** Number of cells of a slot's outcomes. */
+export const outcomeBlock: number = 2 + firstByteLimitsMs.length + 1;
+
+/** The start of a slot's outcomes. */
+export function outcomesOf(slot: number): number {
+  return blockOf(replicaSlots) + slot * outcomeBlock;
+}
+
+const rowLength = outcomesOf(replicaSlots);
 const rowBytes = rowLength * Float64Array.BYTES_PER_ELEMENT;
 
 /** Memory for the rows of that many threads, all 0. The system allocates pages on first write. */

@@ -1,3 +1,4 @@
+import { firstByteLimitsMs } from '../../domain/balancer-link.ts';
 import type { AccessRecord } from '../access-log/access-record.ts';
 import { bucketOf, delayBounds, durationBounds } from './metric-table.ts';
 import {
@@ -10,7 +11,7 @@ import {
   type RefusedForFiles,
   type RetryReason,
 } from './label-values.ts';
-import { blockOf, gaugeCells, noSlot, replicaCells, threadCells, threadCellSizes, type ThreadCell } from './row-layout.ts';
+import { blockOf, gaugeCells, noSlot, outcomeCells, outcomesOf, replicaCells, threadCells, threadCellSizes, type ThreadCell } from './row-layout.ts';
 
 const msPerSecond = 1_000;
 
@@ -59,6 +60,20 @@ export class ThreadMetrics {
 
   ejected(slot: number): void {
     this.#add(blockOf(slot) + replicaCells.ejections, 1);
+  }
+
+  /** A replica replied. `ms`: from the sending of the request to the first byte. */
+  replied(slot: number, ms: number): void {
+    const block = outcomesOf(slot);
+    this.#add(block + outcomeCells.responses, 1);
+    this.#add(block + outcomeCells.firstByteCounts + bucketOf(ms, firstByteLimitsMs), 1);
+  }
+
+  /** An attempt is an error of its replica. `hasReplied`: it was counted by `replied` already. */
+  erred(slot: number, hasReplied: boolean): void {
+    const block = outcomesOf(slot);
+    if (!hasReplied) this.#add(block + outcomeCells.responses, 1);
+    this.#add(block + outcomeCells.errors, 1);
   }
 
   connectionOpened(): void {

@@ -1,36 +1,17 @@
 import { expect, test } from 'vitest';
 import { aBalancerReplica } from '../../../test/support/balancer.ts';
-import { FakeClock } from '../../../test/support/fake-clock.ts';
 import { headOf } from '../../../test/support/http1-events.ts';
+import { replicaSets } from '../../../test/support/replica-sets.ts';
 import { Board } from '../board/board.ts';
-import { FileBudget } from '../board/file-budget.ts';
-import { Deadlines } from '../transport/deadlines.ts';
-import { ThreadMetrics } from '../metrics/thread-metrics.ts';
-import { createMetricsMemory, metricsRows } from '../metrics/row-layout.ts';
 import { createPolicy, type Policy } from '../policy/policies.ts';
 import type { Replica } from './replica.ts';
-import { ReplicaSet } from './replica-set.ts';
+import type { ReplicaSet } from './replica-set.ts';
 import { seededRandom } from '../../shared/random.ts';
 
-/** The sets of several threads over the same memory, with as many equal replicas. */
+/** The sets of several threads with as many equal replicas. */
 function threadsWith(threads: number, replicas: number, board = Board.create(threads), policy = createPolicy('least_load')) {
-  const clock = new FakeClock();
   const slotted = Array.from({ length: replicas }, (_, slot) => ({ ...aBalancerReplica(slot + 1, slot + 1), slot }));
-  const rows = metricsRows(createMetricsMemory(threads));
-  const sets = rows.map((row, thread) => {
-    const deadlines = new Deadlines(clock);
-    const services = {
-      protocol: 'auto',
-      clock,
-      deadlines,
-      files: new FileBudget({ board, thread }, { files: 100, connections: 50 }, deadlines),
-      crashed: () => undefined,
-      metrics: new ThreadMetrics(row),
-    } as const;
-    const set = new ReplicaSet(policy, seededRandom(thread), services, { board, thread });
-    set.apply(slotted);
-    return set;
-  });
+  const { clock, sets } = replicaSets(slotted, { board, policy });
   return { board, clock, sets };
 }
 

@@ -1,9 +1,11 @@
+import type { SessionKey } from '../../domain/task.ts';
 import type { Random } from '../../shared/random.ts';
 import type { BoardRow } from '../board/board.ts';
 import type { RequestHead } from '../http1/request-head.ts';
 import type { Policy, PolicyState } from '../policy/policies.ts';
 import type { PoolServices } from './replica-pool.ts';
-import { Replica, type SlottedReplica } from './replica.ts';
+import { hasVersions, Replica, type SlottedReplica } from './replica.ts';
+import { VersionRoutes, type Route } from './version-routes.ts';
 
 /** The chosen replica and the reason, for the access log. */
 export interface Choice {
@@ -12,6 +14,8 @@ export interface Choice {
   readonly load: number;
   /** `only`: there was no other. `last_resort`: all candidates are avoided for the moment. Else the policy's name. */
   readonly reason: string;
+  /** That the request should get, for further attempts. Undefined: any. */
+  readonly version: number | undefined;
 }
 
 /** Tries when other threads choose at the same moment. The last choice, very rare, is as good as random. */
@@ -23,14 +27,19 @@ export class ReplicaSet {
   readonly #state: PolicyState;
   readonly #services: PoolServices;
   readonly #row: BoardRow;
+  readonly #session: SessionKey | undefined;
+  #routes: VersionRoutes | undefined;
+  #hasVersions = false;
+  #isVersionShown = false;
   #replicas: readonly Replica[] = [];
   #serving: readonly Replica[] = [];
 
-  constructor(policy: Policy, random: Random, services: PoolServices, row: BoardRow) {
+  constructor(policy: Policy, random: Random, services: PoolServices, row: BoardRow, session?: SessionKey) {
     this.#policy = policy;
     this.#state = { random };
     this.#services = services;
     this.#row = row;
+    this.#session = session;
   }
 
   /** Puts a new set in force: from now on only replicas that serve in it get requests. */
@@ -47,21 +56,36 @@ export class ReplicaSet {
       });
     for (const gone of before.values()) gone.retire();
     this.#serving = this.#replicas.filter((replica) => replica.isServing);
+    this.#routes = VersionRoutes.of(this.#replicas, this.#session, this.#row.board);
+    this.#hasVersions = hasVersions(replicas);
+    this.#isVersionShown = this.#hasVersions || replicas.some(({ share }) => share !== undefined);
+  }
+
+  /** The set has replicas of several versions: their outcomes are counted. */
+  get hasVersions(): boolean {
+    return this.#hasVersions;
+  }
+
+  /** Responses name the version that answered. */
+  get isVersionShown(): boolean {
+    return this.#isVersionShown;
   }
 
   /**
    * Chooses a replica outside `excluded` and counts the attempt there, until `endAttempt`. Undefined when none serves.
+   * `version`: of the choice for an earlier attempt.
    *
    * Exact over all threads without a lock: the thread reads the counts of all rows and counts in its own. If another
    * thread chose meanwhile, it undoes its count and chooses again. Others may briefly see that count.
    */
-  pick(request: RequestHead, excluded: readonly Replica[]): Choice | undefined {
+  pick(request: RequestHead, excluded: readonly Replica[], version?: number): Choice | undefined {
     const { now } = this.#services.deadlines;
     const { board } = this.#row;
+    const route = this.#routes?.choose(request, version);
     for (let tries = 1; ; tries += 1) {
       const { generation } = board;
       const isMarked = now < board.markedUntil;
-      const candidates = excluded.length > 0 || isMarked ? this.#candidates(excluded, now) : this.#serving;
+      const candidates = excluded.length > 0 || isMarked ? this.#candidates(excluded, now, route) : (route?.serving ?? this.#serving);
       const [first] = candidates;
       if (first === undefined) return undefined;
       const replica = candidates.length === 1 ? first : (candidates[this.#policy.select(candidates, request, this.#state)] ?? first);
@@ -69,20 +93,28 @@ export class ReplicaSet {
       replica.beginAttempt();
       if (board.advance(generation) || tries >= maxTries) {
         replica.recordChoice((generation + 1) | 0);
-        if (isMarked && isPassedOver(replica, now)) return { replica, load, reason: 'last_resort' };
-        return { replica, load, reason: candidates.length === 1 ? 'only' : this.#policy.name };
+        const isLastResort = isMarked && isPassedOver(replica, now);
+        const reason = isLastResort ? 'last_resort' : candidates.length === 1 ? 'only' : this.#policy.name;
+        return { replica, load, reason, version: route?.version };
       }
       replica.endAttempt();
     }
   }
 
-  /** The best available class: not ejected, avoided or silent; else not ejected; else any. */
-  #candidates(excluded: readonly Replica[], now: number): readonly Replica[] {
+  /**
+   * The best available class: not ejected, avoided or silent; else not ejected; else any. In a class, the version of the
+   * route comes first, then those with a share, then those of share 0.
+   */
+  #candidates(excluded: readonly Replica[], now: number, route: Route | undefined): readonly Replica[] {
     const allowed = this.#serving.filter((replica) => !excluded.includes(replica));
-    const preferred = allowed.filter((replica) => !isPassedOver(replica, now));
+    if (route === undefined) return bestClass(allowed, now);
+    const own = allowed.filter(({ version }) => version === route.version);
+    if (route.isPinned && own.length > 0) return bestClass(own, now);
+    const usable = bestClass(allowed, now);
+    const preferred = usable.filter(({ version }) => version === route.version);
     if (preferred.length > 0) return preferred;
-    const notEjected = allowed.filter((replica) => !replica.health.isEjected(now));
-    return notEjected.length > 0 ? notEjected : allowed;
+    const sharing = usable.filter(({ share }) => share > 0);
+    return sharing.length > 0 ? sharing : usable;
   }
 
   /** An attempt failed through the replica's fault. True when the failure ejected the replica. */
@@ -126,6 +158,13 @@ export class ReplicaSet {
   get serving(): number {
     return this.#serving.length;
   }
+}
+
+function bestClass(replicas: readonly Replica[], now: number): readonly Replica[] {
+  const preferred = replicas.filter((replica) => !isPassedOver(replica, now));
+  if (preferred.length > 0) return preferred;
+  const notEjected = replicas.filter((replica) => !replica.health.isEjected(now));
+  return notEjected.length > 0 ? notEjected : replicas;
 }
 
 function isPassedOver(replica: Replica, now: number): boolean {

@@ -11,6 +11,11 @@ export interface SlottedReplica extends BalancerReplica {
   readonly slot: number;
 }
 
+/** Whether an endpoint set has replicas of several versions. */
+export function hasVersions(replicas: readonly SlottedReplica[]): boolean {
+  return replicas.some(({ version }) => version !== replicas[0]?.version);
+}
+
 /** `doubtful`: silent while others answer. `little`: its probes fail too. `none`: gone, or silent for far too long. */
 type Prospect = 'good' | 'doubtful' | 'little' | 'none';
 
@@ -76,6 +81,16 @@ export class Replica implements Candidate {
 
   get weight(): number {
     return this.#reported.weight;
+  }
+
+  /** 0 when the reconciler did not send it. */
+  get version(): number {
+    return this.#reported.version ?? 0;
+  }
+
+  /** Of its version, 0 to 1. */
+  get share(): number {
+    return this.#reported.share ?? 0;
   }
 
   get isServing(): boolean {

@@ -61,6 +61,7 @@ export class DataPlane {
       random,
       { protocol: config.protocol, clock, deadlines, files, crashed, metrics },
       row,
+      config.session,
     );
     files.closeIdle = () => this.#replicas.closeIdle();
     const tally = new SharedQueueTally(row);

@@ -1,6 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { BalancerReport, ReplicasCommand, SuspectReason } from '../../domain/balancer-link.ts';
+import { addOutcomes, outcomesSince, type Outcomes } from '../../domain/outcomes.ts';
 import type { CancelTimer, Clock } from '../../shared/clock.ts';
 import { splitLines } from '../../shared/lines.ts';
 import type { Logger } from '../../shared/log.ts';
@@ -25,6 +26,11 @@ export interface BalancerView {
   readonly connected: boolean;
   readonly inFlight: Readonly<Record<string, number>>;
   readonly queued: number;
+  /**
+   * What became of the requests at each replica, since this object began to listen. Never falls, whatever happens to the
+   * balancer; counts only while the endpoint set has several versions.
+   */
+  readonly outcomes: Outcomes;
   /** Number of stats reports received: a caller can wait for a fresh one. */
   readonly reports: number;
   /** Number of hellos received: from the same balancer again, its successor, or another one. */
@@ -61,8 +67,10 @@ export class BalancerClient implements EndpointSink {
   #startedAt: number | undefined;
   /** Undefined until the first report after this process started: earlier arrivals are not new. */
   #lastTotal: number | undefined;
+  /** The process's last report; undefined until the first one, as above. */
+  #lastOutcomes: Outcomes | undefined;
   #tlsProblem: string | null = null;
-  #view: BalancerView = { connected: false, inFlight: {}, queued: 0, reports: 0, hellos: 0 };
+  #view: BalancerView = { connected: false, inFlight: {}, queued: 0, outcomes: {}, reports: 0, hellos: 0 };
 
   /** `to`: the path of the balancer's Unix socket, or a function that dials it. */
   constructor(to: string | DialBalancer, clock: Clock, log: Logger, options: BalancerClientOptions = {}) {
@@ -167,6 +175,15 @@ export class BalancerClient implements EndpointSink {
     this.#options.onNews?.();
   }
 
+  /** The sum with the increments of a report. A report may leave out replicas: their earlier counts stay. */
+  #addOutcomes(reported: Outcomes | undefined): Outcomes {
+    const { outcomes } = this.#view;
+    if (reported === undefined) return outcomes;
+    const before = this.#lastOutcomes ?? reported;
+    this.#lastOutcomes = { ...before, ...reported };
+    return addOutcomes(outcomes, outcomesSince(before, reported));
+  }
+
   /** A balancer repeats a problem in each hello. */
   #recordTls(problem: string | null, listeners: BalancerListeners): void {
     if (problem !== null && problem === this.#tlsProblem) return;
@@ -178,7 +195,10 @@ export class BalancerClient implements EndpointSink {
     switch (report.type) {
       case 'hello':
         // A restarted balancer counts its requests from zero.
-        if (this.#startedAt !== undefined && report.startedAt !== this.#startedAt) this.#lastTotal = 0;
+        if (this.#startedAt !== undefined && report.startedAt !== this.#startedAt) {
+          this.#lastTotal = 0;
+          this.#lastOutcomes = {};
+        }
         this.#startedAt = report.startedAt;
         this.#view = { ...this.#view, connected: true, hellos: this.#view.hellos + 1 };
         if (this.#tlsProblem !== null || report.tlsProblem !== undefined) this.#recordTls(report.tlsProblem ?? null, listeners);
@@ -191,7 +211,8 @@ export class BalancerClient implements EndpointSink {
       case 'stats': {
         const count = Math.max(0, report.requestsTotal - (this.#lastTotal ?? report.requestsTotal));
         this.#lastTotal = report.requestsTotal;
-        this.#view = { ...this.#view, inFlight: report.inFlight, queued: report.queued, reports: this.#view.reports + 1 };
+        const { inFlight, queued } = report;
+        this.#view = { ...this.#view, inFlight, queued, outcomes: this.#addOutcomes(report.outcomes), reports: this.#view.reports + 1 };
         listeners.arrivals(count, report.queued);
         break;
       }

@@ -1,5 +1,6 @@
 import type { EdgeProxies, EdgeProxyMember } from '../../domain/edge-proxy/edge-proxy.ts';
 import type { ReplicasCommand } from '../../domain/balancer-link.ts';
+import { addOutcomes, type Outcomes } from '../../domain/outcomes.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Logger } from '../../shared/log.ts';
 import { BalancerClient, type BalancerListeners, type BalancerPort, type BalancerView, type DialBalancer } from './balancer-client.ts';
@@ -46,6 +47,8 @@ export class BalancerFleet implements EndpointSink {
   /** Number of complete rounds. A round is complete when every counting balancer has reported since it began. */
   #rounds = 0;
   #hellos = 0;
+  /** Of removed balancers. */
+  #earlierOutcomes: Outcomes = {};
 
   constructor(deps: FleetDeps) {
     this.#deps = deps;
@@ -64,8 +67,9 @@ export class BalancerFleet implements EndpointSink {
 
   #setMembers(members: readonly EdgeProxyMember[], listeners: BalancerListeners): void {
     const desired = new Map(members.map((member) => [`${member.name} ${member.host} ${member.port}`, member]));
-    for (const [id, { stop }] of this.#members) {
+    for (const [id, { stop, client }] of this.#members) {
       if (desired.has(id)) continue;
+      this.#earlierOutcomes = addOutcomes(this.#earlierOutcomes, client.view.outcomes);
       this.#members.delete(id);
       stop.abort();
     }
@@ -82,7 +86,9 @@ export class BalancerFleet implements EndpointSink {
       for (const [id, count] of Object.entries(client.view.inFlight)) inFlight[id] = (inFlight[id] ?? 0) + count;
     }
     const connected = counting.length > 0 && counting.every(({ client }) => client.view.connected);
-    return { connected, inFlight, queued, reports: this.#rounds, hellos: this.#hellos };
+    // Also of those that do not count now: the sums never fall.
+    const outcomes = [...this.#members.values()].reduce((sum, { client }) => addOutcomes(sum, client.view.outcomes), this.#earlierOutcomes);
+    return { connected, inFlight, queued, outcomes, reports: this.#rounds, hellos: this.#hellos };
   }
 
   send(command: ReplicasCommand): void {

@@ -1,0 +1,41 @@
+/** What became of the requests at one replica, counted while the endpoint set has several versions. */
+export interface ReplicaOutcomes {
+  /** Attempts that the replica answered or failed. Includes `errors`. */
+  readonly responses: number;
+  /**
+   * Replies of 500 and above, and attempts that the replica failed: refused, reset, cut off, timed out. Not: replies
+   * below 500, clients that disconnect, an idle connection that the replica closed.
+   */
+  readonly errors: number;
+  /**
+   * Replies by the time from the sending of the request to the first byte, per bucket: `firstByteLimitsMs`, and last
+   * those above. Failed attempts without a reply are in none.
+   */
+  readonly firstByteCounts: readonly number[];
+}
+
+/** By replica id. */
+export type Outcomes = Readonly<Record<string, ReplicaOutcomes>>;
+
+const nothing: ReplicaOutcomes = { responses: 0, errors: 0, firstByteCounts: [] };
+
+/** The sum of both, for all replicas of either. */
+export function addOutcomes(one: Outcomes, other: Outcomes): Outcomes {
+  const sums = Object.entries(other).map(([id, more]) => [id, combine(one[id] ?? nothing, more, (a, b) => a + b)]);
+  return { ...one, ...Object.fromEntries(sums) };
+}
+
+/** What was counted after `before`, for the replicas of `now` whose counts grew. */
+export function outcomesSince(before: Outcomes, now: Outcomes): Outcomes {
+  const changes = Object.entries(now).map(([id, count]) => [id, combine(count, before[id] ?? nothing, (a, b) => Math.max(0, a - b))] as const);
+  return Object.fromEntries(changes.filter(([, { responses, errors }]) => responses > 0 || errors > 0));
+}
+
+function combine(a: ReplicaOutcomes, b: ReplicaOutcomes, how: (a: number, b: number) => number): ReplicaOutcomes {
+  const buckets = Math.max(a.firstByteCounts.length, b.firstByteCounts.length);
+  return {
+    responses: how(a.responses, b.responses),
+    errors: how(a.errors, b.errors),
+    firstByteCounts: Array.from({ length: buckets }, (_, index) => how(a.firstByteCounts[index] ?? 0, b.firstByteCounts[index] ?? 0)),
+  };
+}
