@@ -1,0 +1,227 @@
+import { windowEvidence, type Histograms } from './canary-evidence.ts';
+
+/**
+ * Compares a canary with the old version while both serve. `judgeCanary` may be called at any time, as often as wanted:
+ * if both versions are equal, the probability that it ever says `worse` is at most 1 % for the whole canary.
+ *
+ * Windows. A window holds the responses between two calls. Only responses of the same window are compared, so a slow
+ * minute or an outage behind both versions is no evidence. A change of the canary's share is none either.
+ *
+ * Time. `windowEvidence` has an expectation of at most 1 if the versions are equal. The product over windows keeps this
+ * property, so it ever reaches 100 with a probability of at most 1 % (Ville's inequality; Ramdas et al., "Game-theoretic
+ * statistics and safe anytime-valid inference", 2023). A weighted mean over alternatives, and over the windows in which
+ * a version turns bad, has it too (Robbins, "Statistical methods related to the law of the iterated logarithm", 1970).
+ *
+ * Importance. Evidence alone would reject a version that is 1 % slower at 10,000 requests/s. `worse` therefore also
+ * requires the effect sizes of `minimum`.
+ *
+ * Limits. Requests that wait without a first byte are not seen until they end. A canary of one replica on a bad machine
+ * cannot be told from a bad version.
+ */
+
+/** What the replicas of a version did since the start of the comparison. If a number falls, a new window begins. */
+export interface VersionOutcomes {
+  /** Requests that ended, including `errors`. */
+  readonly responses: number;
+  readonly errors: number;
+  /** Responses by time to first byte: entry `i` counts those up to `firstByteLimitsMs[i]`, the last entry the others. */
+  readonly firstByteCounts: readonly number[];
+}
+
+/** Both versions at one moment, with their numbers for messages. */
+export interface CanaryOutcomes {
+  readonly old: VersionOutcomes & { readonly version: number };
+  readonly next: VersionOutcomes & { readonly version: number };
+}
+
+/** What the test remembers between calls; plain JSON. One memory serves all steps of a canary. */
+export interface CanaryMemory {
+  readonly windows: number;
+  /** In the order of `alternatives`. */
+  readonly evidence: readonly number[];
+  /** The outcomes at the end of the last window. */
+  readonly seen: { readonly old: VersionOutcomes; readonly next: VersionOutcomes };
+  /** Outcomes of about the last 300 windows; older ones fade out. Effect sizes come from them. */
+  readonly recent: { readonly old: VersionOutcomes; readonly next: VersionOutcomes };
+}
+
+/** The result of a comparison. `undecided` also means that the versions do not differ in a way that matters. */
+export interface CanaryJudgement {
+  readonly verdict: 'undecided' | 'worse';
+  /** A sentence for users, with the figures. */
+  readonly reason: string;
+  readonly memory: CanaryMemory;
+}
+
+const bucketFactor = 2 ** (1 / 4);
+
+/** Upper limits of the buckets of times to first byte: quarter octaves from 1 ms to 624 s. */
+export const firstByteLimitsMs: readonly number[] = Array.from({ length: 78 }, (_, index) => bucketFactor ** index);
+
+/** Smaller effects do not matter. Times within a factor of 2^(1/4), one bucket, are not evidence either. */
+const minimum = { errorShareRise: 0.01, errorShareFactor: 1.5, firstByteFactor: 1.25 };
+
+/** 1 / the probability of a false rollback. */
+const sufficientEvidence = 100;
+
+/** Limits stored numbers: JSON has no Infinity. */
+const mostEvidence = 1e12;
+
+/** Share of the prior evidence for a version that is bad from its first window on; the rest is for later windows. */
+const badFromStart = 0.9;
+
+const fadingPerWindow = 1 - 1 / 300;
+
+type Measure = 'errors' | 'firstByte' | 'slowest';
+
+/**
+ * The canary's odds of a worse rank are multiplied by `odds`. `firstByte` ranks all times; `slowest` only separates the
+ * slowest 5 %. The weights sum to 1. With the highest odds, two failures
+ * against none suffice at a share of 5 %.
+ */
+const alternatives: readonly { readonly measure: Measure; readonly odds: number; readonly weight: number }[] = [
+  { measure: 'errors', odds: 100, weight: 0.4 },
+  { measure: 'errors', odds: 15, weight: 0.27 },
+  { measure: 'errors', odds: 3, weight: 0.06 },
+  { measure: 'firstByte', odds: 2, weight: 0.05 },
+  { measure: 'firstByte', odds: 8, weight: 0.12 },
+  { measure: 'firstByte', odds: 40, weight: 0.04 },
+  { measure: 'slowest', odds: 4, weight: 0.03 },
+  { measure: 'slowest', odds: 30, weight: 0.03 },
+];
+
+/** Compares the outcomes since the last call. Pass the returned memory to the next call. */
+export function judgeCanary(outcomes: CanaryOutcomes, memory: CanaryMemory = emptyMemory): CanaryJudgement {
+  const window = {
+    old: differenceOf(outcomes.old, memory.seen.old),
+    next: differenceOf(outcomes.next, memory.seen.next),
+  };
+  const next = memoryAfter(outcomes, memory, window);
+  const fault = (isProven('errors', next) && moreErrors(outcomes, next)) || (isSlower(next) && slowerFirstByte(outcomes, next));
+  return { verdict: fault ? 'worse' : 'undecided', reason: fault || summaryOf(outcomes, next), memory: next };
+}
+
+type Pair = CanaryMemory['recent'];
+
+function memoryAfter(outcomes: CanaryOutcomes, memory: CanaryMemory, window: Pair): CanaryMemory {
+  const seen = { old: plain(outcomes.old), next: plain(outcomes.next) };
+  if (hasFallen(window.old) || hasFallen(window.next)) return { ...memory, seen };
+  // The window stays open until both versions have answered: the responses of one version alone are no comparison.
+  if (window.old.responses === 0 || window.next.responses === 0) return memory;
+  return { ...rememberWindow(memory, window), seen };
+}
+
+const hasFallen = ({ responses, errors, firstByteCounts }: VersionOutcomes): boolean => Math.min(responses, errors, ...firstByteCounts) < 0;
+
+function rememberWindow(memory: CanaryMemory, window: Pair): Omit<CanaryMemory, 'seen'> {
+  const { windows } = memory;
+  const recent = { old: sumOf(memory.recent.old, window.old), next: sumOf(memory.recent.next, window.next) };
+  const histograms = histogramsOf(window, recent);
+  // Sums to 1 over all windows, and falls so slowly that a version which turns bad after an hour is found soon.
+  const later = (1 - badFromStart) * Math.LN2 * (1 / Math.log(windows + 1) - 1 / Math.log(windows + 2));
+  const prior = windows === 0 ? badFromStart : later;
+  const evidence = alternatives.map(({ measure, odds, weight }, index) => {
+    const before = (memory.evidence[index] ?? 0) + weight * prior;
+    return Math.min(mostEvidence, before * windowEvidence(histograms[measure], odds));
+  });
+  return { windows: windows + 1, evidence, recent };
+}
+
+/** The responses of a window per measure, ordered from good to bad. */
+function histogramsOf(window: Pair, recent: Pair): Readonly<Record<Measure, Histograms>> {
+  const errors = ({ responses, errors: failed }: VersionOutcomes): readonly number[] => [responses - failed, failed];
+  const firstByte = { old: window.old.firstByteCounts, next: oneBucketFaster(window.next.firstByteCounts) };
+  // The limit comes from both versions together, so it favours neither.
+  const all = plus(recent.old.firstByteCounts, oneBucketFaster(recent.next.firstByteCounts));
+  const limit = bucketAt(all, 0.95);
+  const atLimit = (counts: readonly number[]): readonly number[] => [total(counts.slice(0, limit)), total(counts.slice(limit))];
+  return {
+    errors: { old: errors(window.old), next: errors(window.next) },
+    firstByte,
+    slowest: { old: atLimit(firstByte.old), next: atLimit(firstByte.next) },
+  };
+}
+
+const isProven = (measure: Measure, { evidence }: CanaryMemory): boolean =>
+  total(evidence.filter((_, index) => alternatives[index]?.measure === measure)) >= sufficientEvidence;
+
+const isSlower = (memory: CanaryMemory): boolean => isProven('firstByte', memory) || isProven('slowest', memory);
+
+/** The complaint about errors, or an empty text if their rise does not matter. */
+function moreErrors(outcomes: CanaryOutcomes, { recent: { old, next } }: CanaryMemory): string {
+  const oldShare = old.errors / old.responses;
+  // One standard error below the estimate: few errors may overstate a small rise.
+  const nextShare = (next.errors - Math.sqrt(next.errors)) / next.responses;
+  const matters = nextShare >= oldShare + minimum.errorShareRise && nextShare >= oldShare * minimum.errorShareFactor;
+  return matters ? errorsText(outcomes) : '';
+}
+
+/** The complaint about the time to first byte, or an empty text if the difference does not matter. */
+function slowerFirstByte({ old, next }: CanaryOutcomes, { recent }: CanaryMemory): string {
+  for (const [name, share] of [
+    ['median', 0.5],
+    ['95th percentile', 0.95],
+  ] as const) {
+    const oldMs = quantileMs(recent.old.firstByteCounts, share);
+    const nextMs = quantileMs(recent.next.firstByteCounts, share);
+    if (nextMs >= oldMs * minimum.firstByteFactor)
+      return `The ${name} of the time to first byte of version ${next.version} is ${timeText(nextMs)}, of version ${old.version} ${timeText(oldMs)}.`;
+  }
+  return '';
+}
+
+function summaryOf(outcomes: CanaryOutcomes, { recent: { old, next }, windows }: CanaryMemory): string {
+  const { version } = outcomes.next;
+  if (windows === 0) return `There are no responses of version ${version} to compare yet.`;
+  const median = (counts: readonly number[]): string => (total(counts) > 0 ? timeText(quantileMs(counts, 0.5)) : 'unknown');
+  const medians = `${median(next.firstByteCounts)} and ${median(old.firstByteCounts)}`;
+  return `Version ${version} is not worse so far: ${errorsText(outcomes).replace(/\.$/, '')}; median times to first byte: ${medians}.`;
+}
+
+const errorsText = ({ old, next }: CanaryOutcomes): string =>
+  `${next.errors} of ${next.responses} requests of version ${next.version} failed, ` +
+  `${old.errors} of ${old.responses} of version ${old.version}.`;
+
+const timeText = (ms: number): string => (ms < 1000 ? `${Number(ms.toPrecision(2))} ms` : `${Number((ms / 1000).toPrecision(2))} s`);
+
+/** Within a bucket times are taken as evenly spread on the logarithmic scale. */
+function quantileMs(counts: readonly number[], share: number): number {
+  const bucket = bucketAt(counts, share);
+  const before = total(counts.slice(0, bucket));
+  return bucketFactor ** (bucket - 1 + (share * total(counts) - before) / (counts[bucket] ?? 1));
+}
+
+/** The first bucket up to which at least this share of the responses lies. */
+function bucketAt(counts: readonly number[], share: number): number {
+  const wanted = share * total(counts);
+  let sum = 0;
+  const found = counts.findIndex((count) => (sum += count) >= wanted && count > 0);
+  return Math.max(0, found);
+}
+
+const oneBucketFaster = ([first = 0, second = 0, ...rest]: readonly number[]): readonly number[] => [first + second, ...rest];
+
+const total = (numbers: readonly number[]): number => numbers.reduce((sum, number) => sum + number, 0);
+
+const plus = (a: readonly number[], b: readonly number[]): readonly number[] =>
+  Array.from({ length: Math.max(a.length, b.length) }, (_, index) => (a[index] ?? 0) + (b[index] ?? 0));
+
+const plain = ({ responses, errors, firstByteCounts }: VersionOutcomes): VersionOutcomes => ({ responses, errors, firstByteCounts });
+
+const sumOf = (faded: VersionOutcomes, added: VersionOutcomes): VersionOutcomes => ({
+  responses: faded.responses * fadingPerWindow + added.responses,
+  errors: faded.errors * fadingPerWindow + added.errors,
+  firstByteCounts: plus(
+    faded.firstByteCounts.map((count) => count * fadingPerWindow),
+    added.firstByteCounts,
+  ),
+});
+
+const differenceOf = (now: VersionOutcomes, seen: VersionOutcomes): VersionOutcomes => ({
+  responses: now.responses - seen.responses,
+  errors: now.errors - seen.errors,
+  firstByteCounts: now.firstByteCounts.map((count, bucket) => count - (seen.firstByteCounts[bucket] ?? 0)),
+});
+
+const none: VersionOutcomes = { responses: 0, errors: 0, firstByteCounts: [] };
+const emptyMemory: CanaryMemory = { windows: 0, evidence: [], seen: { old: none, next: none }, recent: { old: none, next: none } };
