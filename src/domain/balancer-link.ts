@@ -148,6 +148,3 @@ export type BalancerReport =
  * passed over for that. `silent`: also silent for four times its usual response time; repeated every second.
  */
 export type SuspectReason = 'refused' | 'reset' | 'timeout' | 'silent';
-
-/** Upper limits, ms, of the buckets of `ReplicaOutcomes.firstByteCounts`: from 1 ms to 623 s in steps of 2^(1/4). */
-export const firstByteLimitsMs: readonly number[] = Array.from({ length: 78 }, (_, step) => 2 ** (step / 4));

@@ -1,18 +1,19 @@
 import { expect, test } from 'vitest';
 import { firstByteDistributions, lognormal, simulateCanary, type CanaryTraffic } from '../../test/support/canary-traffic.ts';
-import { firstByteLimitsMs, judgeCanary, type CanaryMemory, type VersionOutcomes } from './canary.ts';
+import { judgeCanary, type CanaryMemory } from './canary.ts';
+import { firstByteLimitsMs, type ReplicaOutcomes } from './outcomes.ts';
 
 const steady = { requestsPerSecond: 20, share: 0.05, firstByte: lognormal(100, 1), errorShare: 0, seconds: 60 };
 const noWait = firstByteLimitsMs.map(() => 0);
 
 /** All responses arrive within 1 ms. */
-const outcomes = (responses: number, errors: number): VersionOutcomes => ({
+const outcomes = (responses: number, errors: number): ReplicaOutcomes => ({
   responses,
   errors,
   firstByteCounts: noWait.with(0, responses),
 });
 
-const judge = (old: VersionOutcomes, next: VersionOutcomes, memory?: CanaryMemory): ReturnType<typeof judgeCanary> =>
+const judge = (old: ReplicaOutcomes, next: ReplicaOutcomes, memory?: CanaryMemory): ReturnType<typeof judgeCanary> =>
   judgeCanary({ old: { ...old, version: 1 }, next: { ...next, version: 2 } }, memory);
 
 /** How many of the runs with successive seeds end with `worse`. */

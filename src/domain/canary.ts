@@ -1,4 +1,5 @@
 import { windowEvidence, type Histograms } from './canary-evidence.ts';
+import type { ReplicaOutcomes } from './outcomes.ts';
 
 /**
  * Compares a canary with the old version while both serve. `judgeCanary` may be called at any time, as often as wanted:
@@ -19,19 +20,13 @@ import { windowEvidence, type Histograms } from './canary-evidence.ts';
  * cannot be told from a bad version.
  */
 
-/** What the replicas of a version did since the start of the comparison. If a number falls, a new window begins. */
-export interface VersionOutcomes {
-  /** Requests that ended, including `errors`. */
-  readonly responses: number;
-  readonly errors: number;
-  /** Responses by time to first byte: entry `i` counts those up to `firstByteLimitsMs[i]`, the last entry the others. */
-  readonly firstByteCounts: readonly number[];
-}
-
-/** Both versions at one moment, with their numbers for messages. */
+/**
+ * Both versions at one moment, with their numbers for messages: the sums of their replicas since the start of the
+ * comparison. If a number falls, a new window begins.
+ */
 export interface CanaryOutcomes {
-  readonly old: VersionOutcomes & { readonly version: number };
-  readonly next: VersionOutcomes & { readonly version: number };
+  readonly old: ReplicaOutcomes & { readonly version: number };
+  readonly next: ReplicaOutcomes & { readonly version: number };
 }
 
 /** What the test remembers between calls; plain JSON. One memory serves all steps of a canary. */
@@ -40,9 +35,9 @@ export interface CanaryMemory {
   /** In the order of `alternatives`. */
   readonly evidence: readonly number[];
   /** The outcomes at the end of the last window. */
-  readonly seen: { readonly old: VersionOutcomes; readonly next: VersionOutcomes };
+  readonly seen: { readonly old: ReplicaOutcomes; readonly next: ReplicaOutcomes };
   /** Outcomes of about the last 300 windows; older ones fade out. Effect sizes come from them. */
-  readonly recent: { readonly old: VersionOutcomes; readonly next: VersionOutcomes };
+  readonly recent: { readonly old: ReplicaOutcomes; readonly next: ReplicaOutcomes };
 }
 
 /** The result of a comparison. `undecided` also means that the versions do not differ in a way that matters. */
@@ -54,9 +49,6 @@ export interface CanaryJudgement {
 }
 
 const bucketFactor = 2 ** (1 / 4);
-
-/** Upper limits of the buckets of times to first byte: quarter octaves from 1 ms to 624 s. */
-export const firstByteLimitsMs: readonly number[] = Array.from({ length: 78 }, (_, index) => bucketFactor ** index);
 
 /** Smaller effects do not matter. Times within a factor of 2^(1/4), one bucket, are not evidence either. */
 const minimum = { errorShareRise: 0.01, errorShareFactor: 1.5, firstByteFactor: 1.25 };
@@ -111,7 +103,7 @@ function memoryAfter(outcomes: CanaryOutcomes, memory: CanaryMemory, window: Pai
   return { ...rememberWindow(memory, window), seen };
 }
 
-const hasFallen = ({ responses, errors, firstByteCounts }: VersionOutcomes): boolean => Math.min(responses, errors, ...firstByteCounts) < 0;
+const hasFallen = ({ responses, errors, firstByteCounts }: ReplicaOutcomes): boolean => Math.min(responses, errors, ...firstByteCounts) < 0;
 
 function rememberWindow(memory: CanaryMemory, window: Pair): Omit<CanaryMemory, 'seen'> {
   const { windows } = memory;
@@ -129,7 +121,7 @@ function rememberWindow(memory: CanaryMemory, window: Pair): Omit<CanaryMemory, 
 
 /** The responses of a window per measure, ordered from good to bad. */
 function histogramsOf(window: Pair, recent: Pair): Readonly<Record<Measure, Histograms>> {
-  const errors = ({ responses, errors: failed }: VersionOutcomes): readonly number[] => [responses - failed, failed];
+  const errors = ({ responses, errors: failed }: ReplicaOutcomes): readonly number[] => [responses - failed, failed];
   const firstByte = { old: window.old.firstByteCounts, next: oneBucketFaster(window.next.firstByteCounts) };
   // The limit comes from both versions together, so it favours neither.
   const all = plus(recent.old.firstByteCounts, oneBucketFaster(recent.next.firstByteCounts));
@@ -206,9 +198,9 @@ const total = (numbers: readonly number[]): number => numbers.reduce((sum, numbe
 const plus = (a: readonly number[], b: readonly number[]): readonly number[] =>
   Array.from({ length: Math.max(a.length, b.length) }, (_, index) => (a[index] ?? 0) + (b[index] ?? 0));
 
-const plain = ({ responses, errors, firstByteCounts }: VersionOutcomes): VersionOutcomes => ({ responses, errors, firstByteCounts });
+const plain = ({ responses, errors, firstByteCounts }: ReplicaOutcomes): ReplicaOutcomes => ({ responses, errors, firstByteCounts });
 
-const sumOf = (faded: VersionOutcomes, added: VersionOutcomes): VersionOutcomes => ({
+const sumOf = (faded: ReplicaOutcomes, added: ReplicaOutcomes): ReplicaOutcomes => ({
   responses: faded.responses * fadingPerWindow + added.responses,
   errors: faded.errors * fadingPerWindow + added.errors,
   firstByteCounts: plus(
@@ -217,11 +209,11 @@ const sumOf = (faded: VersionOutcomes, added: VersionOutcomes): VersionOutcomes 
   ),
 });
 
-const differenceOf = (now: VersionOutcomes, seen: VersionOutcomes): VersionOutcomes => ({
+const differenceOf = (now: ReplicaOutcomes, seen: ReplicaOutcomes): ReplicaOutcomes => ({
   responses: now.responses - seen.responses,
   errors: now.errors - seen.errors,
   firstByteCounts: now.firstByteCounts.map((count, bucket) => count - (seen.firstByteCounts[bucket] ?? 0)),
 });
 
-const none: VersionOutcomes = { responses: 0, errors: 0, firstByteCounts: [] };
+const none: ReplicaOutcomes = { responses: 0, errors: 0, firstByteCounts: [] };
 const emptyMemory: CanaryMemory = { windows: 0, evidence: [], seen: { old: none, next: none }, recent: { old: none, next: none } };

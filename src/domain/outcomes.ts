@@ -14,6 +14,9 @@ export interface ReplicaOutcomes {
   readonly firstByteCounts: readonly number[];
 }
 
+/** Upper limits, ms, of the buckets of `firstByteCounts`: from 1 ms to 623 s in steps of 2^(1/4). */
+export const firstByteLimitsMs: readonly number[] = Array.from({ length: 78 }, (_, step) => 2 ** (step / 4));
+
 /** By replica id. */
 export type Outcomes = Readonly<Record<string, ReplicaOutcomes>>;
 
@@ -27,7 +30,9 @@ export function addOutcomes(one: Outcomes, other: Outcomes): Outcomes {
 
 /** What was counted after `before`, for the replicas of `now` whose counts grew. */
 export function outcomesSince(before: Outcomes, now: Outcomes): Outcomes {
-  const changes = Object.entries(now).map(([id, count]) => [id, combine(count, before[id] ?? nothing, (a, b) => Math.max(0, a - b))] as const);
+  const changes = Object.entries(now).map(
+    ([id, count]) => [id, combine(count, before[id] ?? nothing, (a, b) => Math.max(0, a - b))] as const,
+  );
   return Object.fromEntries(changes.filter(([, { responses, errors }]) => responses > 0 || errors > 0));
 }
 

@@ -1,4 +1,5 @@
-import { firstByteLimitsMs, judgeCanary, type CanaryJudgement, type CanaryMemory, type VersionOutcomes } from '../../src/domain/canary.ts';
+import { judgeCanary, type CanaryJudgement, type CanaryMemory } from '../../src/domain/canary.ts';
+import { firstByteLimitsMs, type ReplicaOutcomes } from '../../src/domain/outcomes.ts';
 import { seededRandom, type Random } from '../../src/shared/random.ts';
 
 /** Draws one time to first byte. */
@@ -86,7 +87,7 @@ export function simulateCanary(traffic: CanaryTraffic, seed: number): { readonly
   return { foundAt: null, last };
 }
 
-const copy = (counts: Counts): VersionOutcomes => ({ ...counts, firstByteCounts: [...counts.firstByteCounts] });
+const copy = (counts: Counts): ReplicaOutcomes => ({ ...counts, firstByteCounts: [...counts.firstByteCounts] });
 
 function count(counts: Counts, ms: number, fails: boolean): void {
   counts.responses++;

@@ -1,4 +1,4 @@
-import type { SessionKey } from '../../src/domain/balancer-link.ts';
+import type { SessionKey } from '../../src/domain/task.ts';
 import { seededRandom } from '../../src/shared/random.ts';
 import { Board } from '../../src/balancer/board/board.ts';
 import { FileBudget } from '../../src/balancer/board/file-budget.ts';

@@ -1,4 +1,4 @@
-import { firstByteLimitsMs } from '../../domain/balancer-link.ts';
+import { firstByteLimitsMs } from '../../domain/outcomes.ts';
 import { replicaSlots } from '../board/board.ts';
 import { delayBounds, durationBounds } from './metric-table.ts';
 import { codeLabels, connectFailures, refusedForFiles, rejectReasons, retryReasons } from './label-values.ts';

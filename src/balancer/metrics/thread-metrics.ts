@@ -1,4 +1,4 @@
-import { firstByteLimitsMs } from '../../domain/balancer-link.ts';
+import { firstByteLimitsMs } from '../../domain/outcomes.ts';
 import type { AccessRecord } from '../access-log/access-record.ts';
 import { bucketOf, delayBounds, durationBounds } from './metric-table.ts';
 import {
@@ -11,7 +11,17 @@ import {
   type RefusedForFiles,
   type RetryReason,
 } from './label-values.ts';
-import { blockOf, gaugeCells, noSlot, outcomeCells, outcomesOf, replicaCells, threadCells, threadCellSizes, type ThreadCell } from './row-layout.ts';
+import {
+  blockOf,
+  gaugeCells,
+  noSlot,
+  outcomeCells,
+  outcomesOf,
+  replicaCells,
+  threadCells,
+  threadCellSizes,
+  type ThreadCell,
+} from './row-layout.ts';
 
 const msPerSecond = 1_000;
 

@@ -16,6 +16,7 @@ import { removeReplicaLogs } from '../kept-log.ts';
 import type { Committed } from '../../store/store.ts';
 import { checkReadyReplicas } from './replica-program.ts';
 import type { BalancerView } from './balancer-client.ts';
+import { CanaryWatch } from './canary-watch.ts';
 import { LoadMeter } from './load-meter.ts';
 import type { SeenMachine } from './machine-watch.ts';
 import { removeOrphans } from './orphan-sweep.ts';
@@ -43,6 +44,7 @@ export class Reconciler implements Loop {
   readonly #ended = new Set<number>();
   readonly #versions = new Map<number, Task>();
   readonly #load: LoadMeter;
+  readonly #canary: CanaryWatch;
   /** As it was last read or written. */
   #service: ServiceRecord | undefined;
   #isInventoryKnown = false;
@@ -58,6 +60,7 @@ export class Reconciler implements Loop {
     this.#balancer = balancer;
     this.#finished = finished;
     this.#load = new LoadMeter(context.clock);
+    this.#canary = new CanaryWatch(context.clock);
   }
 
   /** `count` requests reached the balancer; `queued` requests are in the request queue. */
@@ -185,6 +188,7 @@ export class Reconciler implements Loop {
       reports: reports.all,
       load: this.#load.report(this.#balancer.view, service.memory.autoscaler !== null),
       isInventoryKnown: this.#isInventoryKnown,
+      canaryFault: this.#canary.fault(service, replicas, this.#balancer.view.outcomes),
       leftovers: this.#leftovers,
     };
   }

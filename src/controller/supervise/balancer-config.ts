@@ -32,6 +32,7 @@ export function balancerConfig(service: ServiceRecord, spec: ServiceSpec, files:
     ...passSettings(loadBalancer),
     queue: queueLimits(spec),
     retryAfterSeconds,
+    ...(spec.update.session !== undefined && { session: spec.update.session }),
   };
 }
 

@@ -1,0 +1,57 @@
+import { judgeCanary, type CanaryMemory } from '../../domain/canary.ts';
+import { addOutcomes, outcomesSince, type Outcomes, type ReplicaOutcomes } from '../../domain/outcomes.ts';
+import type { ReplicaRecord, ServiceRecord } from '../../domain/records.ts';
+import type { Clock } from '../../shared/clock.ts';
+
+/** Length of a window of the comparison, ms. */
+const windowMs = 1_000;
+
+/**
+ * Compares the versions of a canary by what the balancer reports. The evidence lives in this process: after a restart it
+ * is gathered anew, which delays a rollback and causes none.
+ */
+export class CanaryWatch {
+  readonly #clock: Clock;
+  /** The version and the start of the update that is watched, and the counts when that began. */
+  #update = '';
+  #base: Outcomes = {};
+  #memory: CanaryMemory | undefined;
+  #nextAt = Number.NEGATIVE_INFINITY;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Why the canary in progress is worse, as a sentence; undefined while it is not known to be, and without a canary. */
+  fault({ version, memory }: ServiceRecord, replicas: readonly ReplicaRecord[], outcomes: Outcomes): string | undefined {
+    const { update, gaveUp } = memory;
+    if (update?.mode !== 'canary' || gaveUp) return undefined;
+    const watched = `${version} ${update.at}`;
+    if (watched !== this.#update) {
+      this.#update = watched;
+      this.#base = outcomes;
+      this.#memory = undefined;
+    }
+    const now = this.#clock.monotonic();
+    if (now < this.#nextAt) return undefined;
+    this.#nextAt = now + windowMs;
+    const own = new Set(replicas.filter((replica) => replica.version === version).map(({ id }) => String(id)));
+    const since = outcomesSince(this.#base, outcomes);
+    const sides = {
+      old: { version: update.from, ...sumOf(since, (id) => !own.has(id)) },
+      next: { version, ...sumOf(since, (id) => own.has(id)) },
+    };
+    const judged = judgeCanary(sides, this.#memory);
+    this.#memory = judged.memory;
+    return judged.verdict === 'worse' ? judged.reason : undefined;
+  }
+}
+
+function sumOf(outcomes: Outcomes, counts: (id: string) => boolean): ReplicaOutcomes {
+  const chosen = Object.entries(outcomes).filter(([id]) => counts(id));
+  const { sum = { responses: 0, errors: 0, firstByteCounts: [] } } = chosen.reduce<Outcomes>(
+    (all, [, one]) => addOutcomes(all, { sum: one }),
+    {},
+  );
+  return sum;
+}
