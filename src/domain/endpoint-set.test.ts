@@ -53,7 +53,9 @@ const offer = {
 test('each endpoint has its location and weight', () => {
   const { replicaPolicy } = spec;
   const aware = aServiceSpec({ replicaPolicy: { ...replicaPolicy, targetQpsPerReplica: { 'A100-80GB': 10, l4: 2.5 } } });
-  expect(endpointSet([candidate({ id: 7, offer })])).toEqual([{ id: 7, address, place: 'aws/us-east-1', weight: 1, state: 'serving' }]);
+  expect(endpointSet([candidate({ id: 7, offer })])).toEqual([
+    { id: 7, address, place: 'aws/us-east-1', weight: 1, state: 'serving', version: 1 },
+  ]);
   expect(endpointSet([candidate({ offer }, {}, aware)])).toMatchObject([{ weight: 2.5 }]);
   const zoned = { ...offer, zone: 'us-east-1a', accelerator: 'A100-80GB' };
   expect(endpointSet([candidate({ offer: zoned }, {}, aware)])).toMatchObject([{ place: 'aws/us-east-1/us-east-1a', weight: 10 }]);
@@ -68,4 +70,19 @@ test('capacity counts replicas with slow probes, but not lost or terminating one
     candidate({ id: 5, state: 'SHUTTING_DOWN', endCause: 'user' }),
   ];
   expect(servingCapacity(1, all)).toEqual({ serving: 2, all: 3 });
+});
+
+test('replicas have the share of their version; a version without one gets none', () => {
+  const candidates = [1, 2, 3, 3].map((version, index) => candidate({ id: index + 1, version }));
+  const shares = new Map([
+    [2, 0.75],
+    [3, 0.25],
+  ]);
+  expect(endpointSet(candidates, shares).map(({ version, share }) => [version, share])).toEqual([
+    [1, 0],
+    [2, 0.75],
+    [3, 0.25],
+    [3, 0.25],
+  ]);
+  expect(endpointSet(candidates).some((endpoint) => 'share' in endpoint)).toBe(false);
 });

@@ -27,7 +27,9 @@ export function addOutcomes(one: Outcomes, other: Outcomes): Outcomes {
 
 /** What was counted after `before`, for the replicas of `now` whose counts grew. */
 export function outcomesSince(before: Outcomes, now: Outcomes): Outcomes {
-  const changes = Object.entries(now).map(([id, count]) => [id, combine(count, before[id] ?? nothing, (a, b) => Math.max(0, a - b))] as const);
+  const changes = Object.entries(now).map(
+    ([id, count]) => [id, combine(count, before[id] ?? nothing, (a, b) => Math.max(0, a - b))] as const,
+  );
   return Object.fromEntries(changes.filter(([, { responses, errors }]) => responses > 0 || errors > 0));
 }
 

@@ -11,7 +11,17 @@ import {
   type RefusedForFiles,
   type RetryReason,
 } from './label-values.ts';
-import { blockOf, gaugeCells, noSlot, outcomeCells, outcomesOf, replicaCells, threadCells, threadCellSizes, type ThreadCell } from './row-layout.ts';
+import {
+  blockOf,
+  gaugeCells,
+  noSlot,
+  outcomeCells,
+  outcomesOf,
+  replicaCells,
+  threadCells,
+  threadCellSizes,
+  type ThreadCell,
+} from './row-layout.ts';
 
 const msPerSecond = 1_000;
 
