@@ -291,12 +291,13 @@ test('a drained replica without requests becomes free within seconds', async () 
   fleet.close();
 });
 
+const counts = (responses: number, errors = 0): Outcomes[string] => ({ responses, errors, firstByteCounts: [responses - errors] });
+
 test('sums of outcomes never fall: over restarts, silent replicas in reports, and removed balancers', async () => {
   const clock = new FakeClock();
   const [a, b] = [new Balancer('a'), new Balancer('b')];
   const fleet = new BalancerFleet({ clock, log, dial: (member) => () => (member.name === 'a' ? a : b).dial() });
   const setMembers = fleet.open({ arrivals: () => undefined, suspect: () => undefined, tlsChanged: () => undefined });
-  const counts = (responses: number, errors = 0): Outcomes[string] => ({ responses, errors, firstByteCounts: [responses - errors] });
   const report = async (one: Balancer, outcomes: Outcomes | undefined): Promise<Outcomes> => {
     one.outcomes = outcomes;
     one.report();
