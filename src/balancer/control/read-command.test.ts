@@ -19,6 +19,13 @@ test('a remaining command survives a write and a read', () => {
   expect(readCommand(JSON.stringify({ ...remaining, applied: null }))).toEqual({ ...remaining, applied: null });
 });
 
+test('version, share and outcomes survive a write and a read', () => {
+  const shared = { ...command, replicas: [{ ...replica, version: 3, share: 0 }] };
+  expect(readCommand(JSON.stringify(shared))).toEqual(shared);
+  const outcomes = { 4: { responses: 3, errors: 1, firstByteCounts: [0, 2] } };
+  expect(readCommand(JSON.stringify({ ...remaining, outcomes }))).toEqual({ ...remaining, outcomes });
+});
+
 test('a hand-over command needs only its type', () => {
   expect(readCommand('{"type":"hand-over","more":1}')).toEqual({ type: 'hand-over' });
 });
@@ -32,6 +39,12 @@ test.each([
   ['a replica without a port', JSON.stringify({ ...command, replicas: [{ ...replica, address: { kind: 'tcp', host: 'a' } }] })],
   ['a port out of range', JSON.stringify({ ...command, replicas: [{ ...replica, address: { kind: 'tcp', host: 'a', port: 70_000 } }] })],
   ['a weight of zero', JSON.stringify({ ...command, replicas: [{ ...replica, weight: 0 }] })],
+  ['a version of 0', JSON.stringify({ ...command, replicas: [{ ...replica, version: 0 }] })],
+  ['a broken version', JSON.stringify({ ...command, replicas: [{ ...replica, version: 1.5 }] })],
+  ['a share above 1', JSON.stringify({ ...command, replicas: [{ ...replica, share: 1.01 }] })],
+  ['a share that is text', JSON.stringify({ ...command, replicas: [{ ...replica, share: '1' }] })],
+  ['outcomes without counts', JSON.stringify({ ...remaining, outcomes: { 4: { responses: 1, errors: 0 } } })],
+  ['outcomes that are negative', JSON.stringify({ ...remaining, outcomes: { 4: { responses: -1, errors: 0, firstByteCounts: [] } } })],
   ['an unknown state', JSON.stringify({ ...command, replicas: [{ ...replica, state: 'up' }] })],
   ['counts that are none', JSON.stringify({ ...remaining, inFlight: { 4: '1' } })],
   ['a set without a revision', JSON.stringify({ ...remaining, applied: { epoch: 'e' } })],

@@ -207,6 +207,29 @@ test('a process that has handed over follows its successor, which counts its req
   });
 });
 
+test('a successor counts outcomes from zero, and adds those of its predecessor', async () => {
+  await withLine(async (line, replicas) => {
+    const set = replicas.map(({ port }, index) => aBalancerReplica(port, index + 1, { version: index + 1, share: index === 0 ? 1 : 0 }));
+    const responses = (): readonly unknown[] => [1, 2].map((id) => line.link.lastStats?.outcomes?.[id]?.responses);
+    await line.link.setReplicas(set);
+    const kept = new RawClient(line.port).send('GET / HTTP/1.1\r\nHost: h\r\n\r\n');
+    await kept.untilResponse('GET');
+    await waitFor('the outcome', () => responses()[0] === 1);
+    await line.handOver();
+    // The successor serves with the shares on disk; the old process with those that its successor gets.
+    expect((await fetch(line.first.url)).headers.get('x-svc-version')).toBe('1');
+    await waitFor('the outcome', () => responses()[0] === 1);
+    const swapped = set.map((one) => ({ ...one, share: 1 - (one.share ?? 0) }));
+    await line.link.setReplicas(swapped, 'of the next reconciler');
+    kept.received = '';
+    kept.send('GET / HTTP/1.1\r\nHost: h\r\n\r\n');
+    expect(await kept.closed()).toContain('X-Svc-Version: 2\r\n');
+    await waitFor('the outcome of the old process', () => responses()[1] === 1);
+    expect(responses()).toEqual([1, 1]);
+    kept.destroy();
+  });
+});
+
 test('when no successor starts, the process serves on and reports the reason', async () => {
   await withLine(async (line, [first], dir) => {
     writeFileSync(join(dir, 'balancer.json'), '{"port":');

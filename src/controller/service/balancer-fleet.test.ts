@@ -5,6 +5,7 @@ import { expect, test } from 'vitest';
 import { FakeClock } from '../../../test/support/fake-clock.ts';
 import type { EdgeProxyMember } from '../../domain/edge-proxy/edge-proxy.ts';
 import type { ReplicasCommand } from '../../domain/balancer-link.ts';
+import type { Outcomes } from '../../domain/outcomes.ts';
 import { splitLines } from '../../shared/lines.ts';
 import { BalancerFleet } from './balancer-fleet.ts';
 
@@ -20,6 +21,8 @@ class Balancer {
   applied: ReplicasCommand | undefined;
   total = 0;
   readonly inFlight = new Map<number, number>();
+  /** Undefined while the set has one version. */
+  outcomes: Outcomes | undefined;
   #startedAt = 1;
   #links: Duplex[] = [];
 
@@ -58,7 +61,7 @@ class Balancer {
   report(): void {
     const inFlight = Object.fromEntries(this.inFlight);
     for (const link of this.#links)
-      this.#say(link, { type: 'stats', at: 0, requestsTotal: this.total, errorsTotal: 0, inFlight, queued: 0 });
+      this.#say(link, { type: 'stats', at: 0, requestsTotal: this.total, errorsTotal: 0, inFlight, queued: 0, outcomes: this.outcomes });
   }
 
   /** The balancer dies with its requests in flight. After its restart it counts from zero. */
@@ -66,6 +69,7 @@ class Balancer {
     this.isDown = true;
     this.inFlight.clear();
     this.total = 0;
+    this.outcomes = undefined;
     this.#startedAt += 1;
     this.cut();
   }
@@ -284,5 +288,40 @@ test('a drained replica without requests becomes free within seconds', async () 
     return drain.isFree;
   }, 10_000);
   expect(took).toBeLessThan(5_000);
+  fleet.close();
+});
+
+const counts = (responses: number, errors = 0): Outcomes[string] => ({ responses, errors, firstByteCounts: [responses - errors] });
+
+test('sums of outcomes never fall: over restarts, silent replicas in reports, and removed balancers', async () => {
+  const clock = new FakeClock();
+  const [a, b] = [new Balancer('a'), new Balancer('b')];
+  const fleet = new BalancerFleet({ clock, log, dial: (member) => () => (member.name === 'a' ? a : b).dial() });
+  const setMembers = fleet.open({ arrivals: () => undefined, suspect: () => undefined, tlsChanged: () => undefined });
+  const report = async (one: Balancer, outcomes: Outcomes | undefined): Promise<Outcomes> => {
+    one.outcomes = outcomes;
+    one.report();
+    await clock.advance(10);
+    return fleet.view.outcomes;
+  };
+  setMembers([a.member, b.member]);
+  await clock.advance(100);
+  // What a balancer counted before this process began to listen is not new.
+  expect(await report(a, { 1: counts(100) })).toEqual({});
+  expect(await report(b, {})).toEqual({});
+  expect(await report(a, { 1: counts(103, 1), 2: counts(2) })).toEqual({ 1: counts(3, 1), 2: counts(2) });
+  expect(await report(b, { 2: counts(5, 5) })).toEqual({ 1: counts(3, 1), 2: counts(7, 5) });
+  // The set has one version for a moment; afterwards replica 1 is left out.
+  expect(await report(a, undefined)).toEqual({ 1: counts(3, 1), 2: counts(7, 5) });
+  expect(await report(a, { 2: counts(3) })).toEqual({ 1: counts(3, 1), 2: counts(8, 5) });
+  expect(await report(a, { 1: counts(104, 1), 2: counts(3) })).toEqual({ 1: counts(4, 1), 2: counts(8, 5) });
+  a.die();
+  await clock.advance(5_000);
+  expect(fleet.view.outcomes).toEqual({ 1: counts(4, 1), 2: counts(8, 5) });
+  a.isDown = false;
+  await clock.advance(500);
+  expect(await report(a, { 1: counts(6) })).toEqual({ 1: counts(10, 1), 2: counts(8, 5) });
+  setMembers([b.member]);
+  expect(await report(b, { 2: counts(6, 6) })).toEqual({ 1: counts(10, 1), 2: counts(9, 6) });
   fleet.close();
 });

@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest';
+import { addOutcomes, firstByteLimitsMs, outcomesSince, type Outcomes } from './outcomes.ts';
+
+const some: Outcomes = { 1: { responses: 5, errors: 1, firstByteCounts: [2, 2] }, 2: { responses: 1, errors: 0, firstByteCounts: [0, 1] } };
+
+test('sums contain the replicas of both', () => {
+  const more: Outcomes = { 2: { responses: 2, errors: 1, firstByteCounts: [1, 0] }, 3: { responses: 1, errors: 1, firstByteCounts: [] } };
+  expect(addOutcomes(some, more)).toEqual({
+    1: some[1],
+    2: { responses: 3, errors: 1, firstByteCounts: [1, 1] },
+    3: { responses: 1, errors: 1, firstByteCounts: [] },
+  });
+});
+
+test('increments contain only replicas whose counts grew, and add up to the later counts', () => {
+  const later: Outcomes = { ...some, 1: { responses: 7, errors: 1, firstByteCounts: [3, 3] } };
+  const news = outcomesSince(some, later);
+  expect(news).toEqual({ 1: { responses: 2, errors: 0, firstByteCounts: [1, 1] } });
+  expect(addOutcomes(some, news)).toEqual(later);
+  expect(outcomesSince({}, some)).toEqual(some);
+});
+
+test('bucket limits grow by a quarter of an octave from 1 ms to more than 600 s', () => {
+  expect([firstByteLimitsMs[0], firstByteLimitsMs[4], firstByteLimitsMs.length]).toEqual([1, 2, 78]);
+  expect(firstByteLimitsMs.at(-1)).toBeGreaterThan(600_000);
+  expect(firstByteLimitsMs.at(-2)).toBeLessThan(600_000);
+});
