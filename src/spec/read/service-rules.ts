@@ -90,7 +90,11 @@ function checkAutoscaler(policy: PolicyFields, has: (...path: Path) => boolean, 
   ] as const;
   for (const [name, users] of others) {
     if (!has(...policyPath(name)) || users.some((user) => user === autoscaler)) continue;
-    report.atKey(policyPath(name), `is not used by autoscaler: ${autoscaler}`, `Remove it, or write autoscaler: ${users.join(' or ')}.`);
+    report.atKey(
+      policyPath(name),
+      `${name} is not used by autoscaler: ${autoscaler}`,
+      `Remove it, or write autoscaler: ${users.join(' or ')}.`,
+    );
   }
   const target = targetNameOf(policy);
   const isAsked = has(...policyPath('autoscaler')) && autoscaler !== 'request_rate';
