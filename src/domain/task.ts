@@ -107,6 +107,8 @@ export interface ServiceSpec {
   readonly expose: boolean;
   readonly loadBalancer: LoadBalancerSpec;
   readonly update: UpdatePolicy;
+  /** Most that all replicas may cost, US dollars per hour. Stored versions may lack it. */
+  readonly maxHourlyCost?: number | undefined;
 }
 
 /**
@@ -164,15 +166,31 @@ export interface ReadinessProbe {
   readonly failureThresholdSeconds: number;
 }
 
-/** Desired number of replicas. A fixed number has `min === max` and no target. */
+/** The closed list of values of `autoscaler`. */
+export const autoscalers = ['request_rate', 'concurrency', 'forecast'] as const;
+
+/** Desired number of replicas. A fixed number has `min === max` and no target. Stored versions lack optional fields. */
 export interface ReplicaPolicy {
+  readonly autoscaler?: (typeof autoscalers)[number] | undefined;
   readonly minReplicas: number;
   readonly maxReplicas: number;
   readonly numOverprovision: number;
   readonly targetQpsPerReplica: number | Readonly<Record<string, number>> | undefined;
+  readonly targetOngoingRequestsPerReplica?: number | undefined;
+  /** How long a request may wait for its first byte before the forecast counts it as late, s. */
+  readonly targetTtfbSeconds?: number | undefined;
   readonly upscaleDelaySeconds: number;
   readonly downscaleDelaySeconds: number;
   readonly dynamicOndemandFallback: boolean;
   readonly baseOndemandFallbackReplicas: number;
   readonly spotPlacer: 'dynamic_fallback' | undefined;
+  readonly schedule?: readonly ScheduleEntry[] | undefined;
+}
+
+/** Bounds that hold from each moment of a cron expression until the next moment of any entry. */
+export interface ScheduleEntry {
+  readonly cron: string;
+  readonly timezone: string;
+  readonly minReplicas: number;
+  readonly maxReplicas: number;
 }

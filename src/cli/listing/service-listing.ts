@@ -1,4 +1,5 @@
 import type { ReplicaView, ServiceView, DiskView, LeftoverView } from '../../api/contract.ts';
+import { countReplicas } from '../../domain/plan.ts';
 import { failedStates } from '../../domain/replica/replica-state.ts';
 import { wrapText } from '../command-text.ts';
 import type { Tone } from '../ui.ts';
@@ -32,6 +33,7 @@ export function renderServices(services: readonly ServiceView[], options: Listin
     ...services.flatMap((service) => [
       ...exposedLine(service),
       ...updateLine(service),
+      ...costLine(service),
       ...balancersLine(service, options),
       ...crashLines(service, options),
       ...reasonLines(service.name, service.reason, options),
@@ -56,6 +58,10 @@ function updateLine({ name, version, update, targetReplicas }: ServiceView): rea
   const held = update.paused ? `; held, to go on: svc serve resume ${name}` : '';
   const ready = `${update.replicasReady} of ${targetReplicas} replicas are ready`;
   return [`  ${name}: updating from version ${update.from} to ${version} (${update.mode}): ${ready}${share}${held}`];
+}
+
+function costLine({ name, costLimited }: ServiceView): readonly string[] {
+  return costLimited === undefined ? [] : [`  ${name}: max_hourly_cost does not allow ${countReplicas(costLimited, 'more')}`];
 }
 
 /** Balancers on other machines. Shown when one is unhealthy, or with --verbose. */
