@@ -1,0 +1,39 @@
+import type { RequestScore } from '../request-simulation.ts';
+import type { SpotScore } from '../spot-simulation.ts';
+
+/** One column of a table of scores, for the terminal and the report. */
+export interface ScoreColumn<Score> {
+  readonly title: string;
+  readonly value: (score: Score) => string;
+  /** As in the tables of the command line: dropped when the terminal is narrow, lowest first. */
+  readonly dropOrder?: number;
+}
+
+/** Scores of policies over requests. */
+export const requestColumns: readonly ScoreColumn<RequestScore>[] = [
+  { title: 'POLICY', value: ({ policy }) => policy },
+  { title: 'COST', value: ({ cost }) => cost.toFixed(3) },
+  { title: 'AVAILABLE', value: ({ available }) => percent(available) },
+  { title: 'FAILED', value: ({ failed }) => percent(failed) },
+  { title: 'LATE', value: ({ late }) => percent(late) },
+  { title: 'REPLICA-HOURS', value: ({ replicaHours }) => replicaHours.toFixed(1) },
+  { title: 'CHANGES/H', value: ({ changesPerHour, kind }) => (kind === 'bound' ? '' : changesPerHour.toFixed(1)) },
+  { title: 'MEAN_WAIT', value: ({ meanWaitSeconds }) => `${meanWaitSeconds.toFixed(2)}s`, dropOrder: 1 },
+];
+
+/** Scores of policies over spot capacity. */
+export const spotColumns: readonly ScoreColumn<SpotScore>[] = [
+  { title: 'POLICY', value: ({ policy }) => policy },
+  { title: 'COST', value: ({ cost }) => cost.toFixed(3) },
+  { title: 'AVAILABLE', value: ({ available }) => percent(available) },
+  { title: 'FAILED', value: ({ failed }) => percent(failed) },
+  { title: 'SPOT-HOURS', value: ({ spotHours }) => spotHours.toFixed(1) },
+  { title: 'ON-DEMAND-HOURS', value: ({ onDemandHours }) => onDemandHours.toFixed(1) },
+  { title: 'CHANGES/H', value: ({ changesPerHour }) => changesPerHour.toFixed(1) },
+  { title: 'LOST/DAY', value: ({ lostPerDay }) => lostPerDay.toFixed(1), dropOrder: 1 },
+];
+
+/** Two decimals: what goals and comparisons are written in. */
+export function percent(share: number): string {
+  return `${(share * 100).toFixed(2)}%`;
+}

@@ -1,0 +1,100 @@
+import type { ReplicaPolicy } from '../domain/task.ts';
+import { requestPolicies, type RequestPolicy } from './request-policies.ts';
+import { leastReplicaSeconds, runScale, usualUtilisation, type ScalePoint, type ScaleTrace, type ScalerKind } from './scale-world.ts';
+
+/** Interval of the recorded points, s. Availability is counted over them. */
+const pointSeconds = 10;
+
+/** The first seconds of a trace: not scored, because the replicas of the start are arbitrary. */
+export const unscoredSeconds = 600;
+
+/** A request that waits longer for a replica is late, s. */
+const lateAfterSeconds = 5;
+
+/** What a simulation over requests compares. */
+export interface RequestQuestion {
+  readonly trace: ScaleTrace;
+  /** Of the service file. */
+  readonly policy: ReplicaPolicy;
+  /** Policies beside the one of the file. */
+  readonly compared: readonly (keyof typeof requestPolicies)[];
+}
+
+/** How one policy did. Shares are from 0 to 1. */
+export interface RequestScore {
+  readonly policy: string;
+  readonly kind: RequestPolicy['kind'] | 'bound';
+  readonly summary: string;
+  /** Replica-hours relative to the bound. */
+  readonly cost: number;
+  readonly replicaHours: number;
+  /** Share of the time in which a request waits at most 5 s. */
+  readonly available: number;
+  readonly failed: number;
+  readonly late: number;
+  readonly meanWaitSeconds: number;
+  readonly changesPerHour: number;
+}
+
+/** The scores of all policies, and their courses for charts. */
+export interface RequestAnswer {
+  /** The file's policy first, the bound last. */
+  readonly scores: readonly RequestScore[];
+  readonly courses: readonly { readonly policy: string; readonly points: readonly ScalePoint[] }[];
+}
+
+/** The name of the file's own policy in results. */
+export const filePolicy = 'file';
+
+/** Runs the file's policy and the compared ones over the same requests. */
+export function simulateRequests({ trace, policy, compared }: RequestQuestion): RequestAnswer {
+  const least = leastReplicaSeconds(trace);
+  const own = policy.targetQpsPerReplica ?? usualUtilisation * trace.capacityQps;
+  const withTarget = { ...policy, targetQpsPerReplica: own };
+  const entries: readonly (readonly [string, RequestPolicy])[] = [
+    [filePolicy, { kind: 'own', summary: 'the policy of the file', scaler: () => policyScaler(filePolicy, policy) }],
+    ...compared.map((name) => [name, requestPolicies[name]] as const),
+  ];
+  const runs = entries.map(([name, { kind, summary, scaler }]) => {
+    const { series, ...result } = runScale(trace, scaler(withTarget), {
+      initialReplicas: startReplicas(trace, policy),
+      pointEverySeconds: pointSeconds,
+    });
+    const score: RequestScore = {
+      policy: name,
+      kind,
+      summary,
+      cost: result.replicaSeconds / least,
+      replicaHours: result.replicaSeconds / 3_600,
+      available: availability(series, trace.capacityQps),
+      failed: result.failed,
+      late: result.late,
+      meanWaitSeconds: result.meanWaitSeconds,
+      changesPerHour: result.changesPerHour,
+    };
+    return { score, course: { policy: name, points: series } };
+  });
+  const bound: RequestScore = {
+    policy: 'bound',
+    kind: 'bound',
+    summary: 'the fewest replicas that make no request late, with hindsight',
+    cost: 1,
+    replicaHours: least / 3_600,
+    available: 1,
+    failed: 0,
+    late: 0,
+    meanWaitSeconds: 0,
+    changesPerHour: 0,
+  };
+  return { scores: [...runs.map(({ score }) => score), bound], courses: runs.map(({ course }) => course) };
+}
+
+/** Whether a request that arrives at a point waits too long. */
+export function isLate({ backlog, ready }: ScalePoint, capacityQps: number): boolean {
+  return backlog > lateAfterSeconds * ready * capacityQps;
+}
+
+function availability(points: readonly ScalePoint[], capacityQps: number): number {
+  const scored = points.filter(({ second }) => second >= unscoredSeconds);
+  return scored.filter((point) => !isLate(point, capacityQps)).length / Math.max(1, scored.length);
+}

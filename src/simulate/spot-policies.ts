@@ -1,0 +1,23 @@
+import { evenSpread, onDemandOnly, roundRobin, spotHedge } from './spot-baselines.ts';
+import type { SpotPolicyOf } from './spot-world.ts';
+
+/** A way to place spot and on-demand replicas that can be compared. */
+export interface SpotChoice {
+  /** `own`: svc can run it. `baseline`: it stands for another tool. */
+  readonly kind: 'own' | 'baseline';
+  readonly summary: string;
+  readonly policy: (seed: number) => SpotPolicyOf;
+}
+
+/** Spot policies by the names that `--compare` takes. */
+export const spotPolicies = {
+  hedge: { kind: 'own', summary: 'spare replicas and on demand by the risk of each zone', policy: () => hedgePolicy },
+  dynamic_fallback: {
+    kind: 'own',
+    summary: "SkyServe's SpotHedge: one spare, on demand until spot is ready",
+    policy: (seed) => spotHedge(1, 'paper', seed),
+  },
+  even_spread: { kind: 'baseline', summary: 'a fixed share in each zone, spot only', policy: (seed) => evenSpread(seed) },
+  round_robin: { kind: 'baseline', summary: 'each launch in the next zone, spot only', policy: (seed) => roundRobin(seed) },
+  on_demand: { kind: 'baseline', summary: 'no spot replicas', policy: () => onDemandOnly },
+} as const satisfies Readonly<Record<string, SpotChoice>>;
