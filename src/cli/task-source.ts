@@ -1,6 +1,6 @@
 import { join, resolve } from 'node:path';
 import type { RouteInput } from '../api/contract.ts';
-import type { ResourceAlternatives, ServiceSpec, Task } from '../domain/task.ts';
+import type { ServiceSpec, Task } from '../domain/task.ts';
 import { checkTaskFiles } from '../spec/check-task-files.ts';
 import { checkTlsFiles } from '../spec/check-tls-files.ts';
 import { collectEnvs } from '../spec/collect-envs.ts';
@@ -63,10 +63,9 @@ export async function readServiceSection(
   fields: readonly string[],
   args: TaskArgs,
   context: CommandContext,
-): Promise<{ readonly service: ServiceSpec; readonly resources: ResourceAlternatives }> {
+): Promise<ServiceSpec> {
   const { source } = await load(path, args, context);
-  const task = parseTask({ ...source, source: setPolicyFields(source.source, fields) });
-  return { service: serviceOf(task, source.file), resources: task.resources };
+  return serviceOf(parseTask({ ...source, source: setPolicyFields(source.source, fields) }), source.file);
 }
 
 /** A valid task that runs once. */

@@ -1,5 +1,5 @@
 import type { ReplicaPolicy } from '../domain/task.ts';
-import { fixedScaler, knativeScaler, kubernetesScaler } from './scale-baselines.ts';
+import { fixedScaler, knativeScaler, kubernetesScaler, skyServeScaler } from './scale-baselines.ts';
 import { policyScaler } from './scale-production.ts';
 import type { ScalerKind } from './scale-world.ts';
 
@@ -32,12 +32,12 @@ export const requestPolicies = {
   skyserve: {
     kind: 'baseline',
     summary: "SkyServe's defaults: 300 s up, 1200 s down",
-    scaler: (policy) => skyServe(policy, 300, 1_200),
+    scaler: (policy) => bounded(skyServeScaler(300, 1_200), policy),
   },
   skyserve_quick: {
     kind: 'baseline',
     summary: "SkyServe's rule with 20 s up, 300 s down",
-    scaler: (policy) => skyServe(policy, 20, 300),
+    scaler: (policy) => bounded(skyServeScaler(20, 300), policy),
   },
   knative: { kind: 'baseline', summary: "Knative's autoscaler (KPA)", scaler: (policy) => bounded(knativeScaler, policy) },
   kubernetes: { kind: 'baseline', summary: "Kubernetes' autoscaler (HPA) on the request rate", scaler: (policy) => bounded(kubernetesScaler, policy) },
@@ -47,10 +47,6 @@ export const requestPolicies = {
     scaler: (policy) => bounded(fixedScaler(1), policy),
   },
 } as const satisfies Readonly<Record<string, RequestPolicy>>;
-
-function skyServe(policy: ReplicaPolicy, upscaleDelaySeconds: number, downscaleDelaySeconds: number): ScalerKind {
-  return policyScaler('skyserve', { ...policy, autoscaler: 'request_rate', upscaleDelaySeconds, downscaleDelaySeconds });
-}
 
 /** A baseline within the bounds of the file, so that all policies have the same choice. */
 function bounded(kind: ScalerKind, { minReplicas, maxReplicas }: ReplicaPolicy): ScalerKind {

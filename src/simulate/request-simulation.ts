@@ -1,12 +1,16 @@
 import type { ReplicaPolicy } from '../domain/task.ts';
 import { requestPolicies, type RequestPolicy } from './request-policies.ts';
-import { leastReplicaSeconds, runScale, usualUtilisation, type ScalePoint, type ScaleTrace, type ScalerKind } from './scale-world.ts';
+import { policyScaler } from './scale-production.ts';
+import { leastReplicaSeconds, runScale, usualUtilisation, type ScalePoint, type ScaleTrace } from './scale-world.ts';
 
 /** Interval of the recorded points, s. Availability is counted over them. */
 const pointSeconds = 10;
 
 /** The first seconds of a trace: not scored, because the replicas of the start are arbitrary. */
 export const unscoredSeconds = 600;
+
+/** The load of so many first seconds decides how many replicas there are at the start. */
+const startSeconds = 300;
 
 /** A request that waits longer for a replica is late, s. */
 const lateAfterSeconds = 5;
@@ -87,6 +91,13 @@ export function simulateRequests({ trace, policy, compared }: RequestQuestion): 
     changesPerHour: 0,
   };
   return { scores: [...runs.map(({ score }) => score), bound], courses: runs.map(({ course }) => course) };
+}
+
+/** The replicas of the first minutes: as the world has them by itself, within the bounds of the file. */
+function startReplicas({ arrivals, capacityQps }: ScaleTrace, { minReplicas, maxReplicas }: ReplicaPolicy): number {
+  const first = arrivals.slice(0, startSeconds);
+  const rate = first.reduce((sum, count) => sum + count, 0) / first.length;
+  return Math.min(maxReplicas, Math.max(1, minReplicas, Math.ceil(rate / (usualUtilisation * capacityQps))));
 }
 
 /** Whether a request that arrives at a point waits too long. */

@@ -11,13 +11,17 @@ export interface SpotChoice {
 
 /** Spot policies by the names that `--compare` takes. */
 export const spotPolicies = {
-  hedge: { kind: 'own', summary: 'spare replicas and on demand by the risk of each zone', policy: () => hedgePolicy },
   dynamic_fallback: {
     kind: 'own',
     summary: "SkyServe's SpotHedge: one spare, on demand until spot is ready",
     policy: (seed) => spotHedge(1, 'paper', seed),
   },
-  even_spread: { kind: 'baseline', summary: 'a fixed share in each zone, spot only', policy: (seed) => evenSpread(seed) },
+  even_spread: { kind: 'baseline', summary: 'a fixed share in each zone, spot only', policy: evenSpreadFrom },
   round_robin: { kind: 'baseline', summary: 'each launch in the next zone, spot only', policy: (seed) => roundRobin(seed) },
   on_demand: { kind: 'baseline', summary: 'no spot replicas', policy: () => onDemandOnly },
 } as const satisfies Readonly<Record<string, SpotChoice>>;
+
+/** The zones in turn, from another one for each seed. */
+function evenSpreadFrom(first: number): SpotPolicyOf {
+  return (options, zones) => evenSpread(zones.map((_, index) => (index + first) % zones.length))(options, zones);
+}

@@ -56,7 +56,7 @@ async function eachPiece(path: string, { cwd, signal }: Base, take: (piece: stri
   }
 }
 
-function decode(decoder: TextDecoder, file: string, piece?: Uint8Array): string {
+function decode(decoder: InstanceType<typeof TextDecoder>, file: string, piece?: Uint8Array): string {
   try {
     return piece === undefined ? decoder.decode() : decoder.decode(piece, { stream: true });
   } catch (error) {

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
-import type { ReplicaPolicy, ResourceAlternatives } from '../../domain/task.ts';
+import type { ReplicaPolicy } from '../../domain/task.ts';
 import { didYouMean } from '../../shared/did-you-mean.ts';
 import { messageOf, SvcError } from '../../shared/errors.ts';
 import { requestPolicies } from '../../simulate/request-policies.ts';
@@ -9,9 +9,9 @@ import type { Findings, Finished } from '../../simulate/report/report.ts';
 import { usualUtilisation } from '../../simulate/scale-world.ts';
 import { spotPolicies } from '../../simulate/spot-policies.ts';
 import { simulateSpot, type SpotAnswer, type SpotQuestion } from '../../simulate/spot-simulation.ts';
-import { requestFormats } from '../../simulate/traces/request-formats.ts';
 import type { RequestTrace } from '../../simulate/traces/request-trace.ts';
 import type { CommandContext } from '../command.ts';
+import { formatDuration } from '../listing/format-values.ts';
 import { renderFindings } from '../listing/simulation-listing.ts';
 import { readServiceSection, type TaskArgs } from '../task-source.ts';
 import { readRequestFile, readSpotFile } from './read-traces.ts';
@@ -49,8 +49,7 @@ export async function simulate(args: SimulateArgs, context: CommandContext): Pro
   }
   const compared = comparedPolicies(args.compare);
   const coldStartSeconds = numberOf(args.coldStart, '--cold-start', 0, 86_400) ?? usualColdStartSeconds;
-  const { service } = await readServiceSection(args.file, args.set, args, context);
-  const { replicaPolicy: policy } = service;
+  const { replicaPolicy: policy } = await readServiceSection(args.file, args.set, args, context);
   const requests =
     args.requests === undefined
       ? undefined
@@ -67,4 +66,141 @@ export async function simulate(args: SimulateArgs, context: CommandContext): Pro
   if (args.json) ui.json(asJson(findings));
   else for (const line of renderFindings(findings, ui)) ui.print(line);
   if (args.html !== undefined) ui.say(`The report is in ${args.html}`);
+}
+
+interface RequestInput {
+  readonly name: string;
+  readonly policy: ReplicaPolicy;
+  readonly compared: ComparedPolicies;
+  readonly coldStartSeconds: number;
+  readonly args: Pick<SimulateArgs, 'capacity' | 'file'>;
+}
+
+function overRequests(trace: RequestTrace, input: RequestInput): Finished<RequestQuestion, RequestAnswer> {
+  const { name, policy, compared, coldStartSeconds, args } = input;
+  const arrivals = [...trace.perSecond];
+  if (arrivals.length <= unscoredSeconds) {
+    throw new SvcError('SVC_BAD_TRACE', `The trace ${name} has only ${arrivals.length} s.`, {
+      hint: `The first ${unscoredSeconds} s are not scored. Give a longer trace.`,
+    });
+  }
+  const { capacityQps, source } = capacityOf(policy, args);
+  const question: RequestQuestion = { trace: { arrivals, capacityQps, coldStartSeconds }, policy, compared: compared.requests };
+  const total = arrivals.reduce((sum, count) => sum + count, 0);
+  const facts = [
+    `${name}: ${duration(arrivals.length)}, ${Math.round(total)} requests, ${rate(total / arrivals.length)} on average; read as ${trace.format.replaceAll('_', ' ')}.`,
+    `A replica serves ${rate(capacityQps)} (${source}) and is ready ${coldStartSeconds} s after its launch. The file allows ${policy.minReplicas} to ${policy.maxReplicas} replicas.`,
+  ];
+  return { name, facts, question, answer: simulateRequests(question) };
+}
+
+/** What one replica serves. */
+function capacityOf(policy: ReplicaPolicy, args: Pick<SimulateArgs, 'capacity' | 'file'>): { readonly capacityQps: number; readonly source: string } {
+  const given = numberOf(args.capacity, '--capacity', 0.000_001, 1_000_000);
+  if (given !== undefined) return { capacityQps: given, source: '--capacity' };
+  const { targetQpsPerReplica: target } = policy;
+  if (target === undefined) {
+    throw new SvcError('SVC_USAGE', `${basename(args.file)} does not say how many requests a replica serves.`, {
+      hint: 'Give the requests per second that a replica serves at most: --capacity 5',
+    });
+  }
+  const weakest = typeof target === 'number' ? target : Math.min(...Object.values(target));
+  return { capacityQps: weakest / usualUtilisation, source: `target_qps_per_replica ${weakest} / ${usualUtilisation}; --capacity sets it` };
+}
+
+function overSpot(question: SpotQuestion): Finished<SpotQuestion, SpotAnswer> {
+  const { trace, target, coldStartSeconds, spotPrice } = question;
+  const seconds = (trace.capacity[0]?.length ?? 0) * trace.gapSeconds;
+  const facts = [
+    `${trace.name}: ${duration(seconds)}, ${trace.zones.length} zones, capacity each ${trace.gapSeconds} s.`,
+    `The service needs ${target} ready replica${target === 1 ? '' : 's'}. One is ready ${coldStartSeconds} s after its launch. Spot costs ${spotPrice.toFixed(2)} of the price on demand.`,
+  ];
+  return { name: trace.name, facts, question, answer: simulateSpot(question) };
+}
+
+/** The mean number of replicas that the file's policy had, rounded. */
+function meanReplicas({ question, answer }: Finished<RequestQuestion, RequestAnswer>): number {
+  const hours = (question.trace.arrivals.length - unscoredSeconds) / 3_600;
+  return Math.round((answer.scores[0]?.replicaHours ?? 0) / hours);
+}
+
+interface ComparedPolicies {
+  readonly requests: readonly RequestPolicyName[];
+  readonly spot: readonly SpotPolicyName[];
+}
+
+const requestNames = Object.keys(requestPolicies).filter(isRequestPolicy);
+const spotNames = Object.keys(spotPolicies).filter(isSpotPolicy);
+
+function isRequestPolicy(name: string): name is RequestPolicyName {
+  return Object.hasOwn(requestPolicies, name);
+}
+
+function isSpotPolicy(name: string): name is SpotPolicyName {
+  return Object.hasOwn(spotPolicies, name);
+}
+
+/** The policies of `--compare`; all when absent. A list for one of the two kinds leaves the other complete. */
+function comparedPolicies(list: string | undefined): ComparedPolicies {
+  const names = (list ?? '').split(',').map((name) => name.trim()).filter((name) => name !== '');
+  for (const name of names) {
+    if (isRequestPolicy(name) || isSpotPolicy(name)) continue;
+    const meant = didYouMean(name, [...requestNames, ...spotNames]);
+    throw new SvcError('SVC_USAGE', `There is no policy '${name}' to compare.`, {
+      hint: `${meant === undefined ? '' : `Did you mean '${meant}'? `}Over requests: ${requestNames.join(', ')}. Over spot capacity: ${spotNames.join(', ')}.`,
+    });
+  }
+  const requests = names.filter(isRequestPolicy);
+  const spot = names.filter(isSpotPolicy);
+  return { requests: requests.length > 0 ? requests : requestNames, spot: spot.length > 0 ? spot : spotNames };
+}
+
+function numberOf(text: string | undefined, option: string, least: number, most: number): number | undefined {
+  if (text === undefined) return undefined;
+  const number = text.trim() === '' ? Number.NaN : Number(text);
+  if (number >= least && number <= most) return number;
+  throw new SvcError('SVC_USAGE', `${option} is '${text}', which is not a number from ${least} to ${most}.`, {
+    hint: 'Run: svc simulate --help',
+  });
+}
+
+async function writeReport(path: string, findings: Findings): Promise<void> {
+  const { renderReport } = await import('../../simulate/report/report.ts');
+  try {
+    await writeFile(path, renderReport(findings));
+  } catch (error) {
+    throw new SvcError('SVC_FILE_UNREADABLE', `The report ${path} cannot be written: ${messageOf(error)}.`, { cause: error });
+  }
+}
+
+function asJson({ service, requests, spot }: Findings) {
+  return {
+    service,
+    requests: requests === undefined ? null : requestsAsJson(requests),
+    spot: spot.map(({ name, question: { trace, compared: _compared, ...settings }, answer }) => ({
+      trace: { name, zones: trace.zones, gapSeconds: trace.gapSeconds, steps: trace.capacity[0]?.length ?? 0 },
+      ...settings,
+      scores: answer.scores,
+    })),
+  };
+}
+
+function requestsAsJson({ name, question, answer }: Finished<RequestQuestion, RequestAnswer>) {
+  const { arrivals, capacityQps, coldStartSeconds } = question.trace;
+  const requests = arrivals.reduce((sum, count) => sum + count, 0);
+  return {
+    trace: { name, seconds: arrivals.length, requests },
+    capacityQps,
+    coldStartSeconds,
+    minReplicas: question.policy.minReplicas,
+    maxReplicas: question.policy.maxReplicas,
+    scores: answer.scores,
+  };
+}
+
+const rate = (perSecond: number): string => `${Number(perSecond.toPrecision(3))} requests/s`;
+
+/** The two largest units. */
+function duration(seconds: number): string {
+  return formatDuration(seconds).split(' ').slice(0, 2).join(' ');
 }

@@ -2,7 +2,7 @@ import { coordinate, escapeMarkup } from './markup.ts';
 import { linear, niceTicks, timeTicks, type Scale } from './scale.ts';
 
 /** Size of every drawing, in its own units. The page scales it to its column. */
-export const drawing = { width: 520, height: 220, left: 46, right: 508, top: 12, bottom: 190 } as const;
+export const drawing = { width: 520, height: 226, left: 46, right: 508, top: 24, bottom: 196 } as const;
 
 /** One drawing with its title. */
 export interface Chart {
@@ -41,8 +41,8 @@ export function timeAxes(seconds: number, largest: number, unit: string): { read
 /** The labels of a time axis below the drawing. */
 export function timeAxis(seconds: number, x: Scale, bottom: number = drawing.bottom): string {
   const labels = timeTicks(seconds).map(
-    ({ at, label }) =>
-      `<path class="grid" d="M${coordinate(x(at))} ${bottom}v4"/><text class="mid" x="${coordinate(x(at))}" y="${bottom + 18}">${label}</text>`,
+    ({ at, label }, index) =>
+      `<path class="grid" d="M${coordinate(x(at))} ${bottom}v4"/><text class="mid${index % 2 === 1 ? ' odd' : ''}" x="${coordinate(x(at))}" y="${bottom + 18}">${label}</text>`,
   );
   return labels.join('');
 }
@@ -54,7 +54,7 @@ export function valueAxis(ticks: readonly number[], y: Scale, unit: string): str
       `<path class="grid" d="M${drawing.left} ${coordinate(y(value))}H${drawing.right}"/>` +
       `<text class="end" x="${drawing.left - 6}" y="${coordinate(y(value) + 4)}">${shortNumber(value)}</text>`,
   );
-  return `${lines.join('')}<text x="${drawing.left + 4}" y="${drawing.top + 10}">${escapeMarkup(unit)}</text>`;
+  return `${lines.join('')}<text x="4" y="13">${escapeMarkup(unit)}</text>`;
 }
 
 /** At most four characters for usual values: `12k`, `1.5`. */

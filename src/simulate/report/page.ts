@@ -17,6 +17,8 @@ export interface ReportSection {
   /** As markup. */
   readonly table: string;
   readonly charts: readonly Chart[];
+  /** What the columns of the table mean. */
+  readonly legend: string;
   /** How to read the charts. */
   readonly caption: string;
 }
@@ -42,12 +44,13 @@ export function renderPage(title: string, sections: readonly ReportSection[]): s
   ].join('\n');
 }
 
-function renderSection({ title, facts, table, charts, caption }: ReportSection, section: number): string {
+function renderSection({ title, facts, table, charts, legend, caption }: ReportSection, section: number): string {
   return [
     `<section aria-labelledby="s${section}">`,
     `<h2 id="s${section}">${escapeMarkup(title)}</h2>`,
     ...facts.map((fact) => `<p>${escapeMarkup(fact)}</p>`),
-    `<div class="wide">${table}</div>`,
+    `<div class="wide" role="region" aria-label="Scores" tabindex="0">${table}</div>`,
+    `<p class="quiet">${escapeMarkup(legend)}</p>`,
     `<p class="quiet">${escapeMarkup(caption)}</p>`,
     '<div class="charts">',
     ...charts.map((chart, index) => renderChart(chart, `s${section}c${index}`)),
@@ -57,7 +60,7 @@ function renderSection({ title, facts, table, charts, caption }: ReportSection, 
 }
 
 /** Scores as a table. Its first column has the numbers that charts refer to, its last one says what each policy is. */
-export function renderScores<Score extends ScoreRow>(caption: string, columns: readonly ScoreColumn<Score>[], scores: readonly Score[]): string {
+export function renderScores<Score extends ScoreRow>(label: string, columns: readonly ScoreColumn<Score>[], scores: readonly Score[]): string {
   const titles = columns.map(({ title }, index) => `<th scope="col"${index === 0 ? ' class="text"' : ''}>${escapeMarkup(titleOf(title))}</th>`);
   const rows = scores.map((score, row) => {
     const cells = columns.map(({ value }, index) =>
@@ -68,7 +71,7 @@ export function renderScores<Score extends ScoreRow>(caption: string, columns: r
     return `<tr><td class="text">${row + 1}</td>${cells.join('')}<td class="about">${escapeMarkup(score.summary)}</td></tr>`;
   });
   return [
-    `<table><caption class="quiet">${escapeMarkup(caption)}</caption>`,
+    `<table aria-label="${escapeMarkup(label)}">`,
     `<thead><tr><th scope="col" class="text">#</th>${titles.join('')}<th scope="col" class="text">What it is</th></tr></thead>`,
     `<tbody>${rows.join('\n')}</tbody></table>`,
   ].join('\n');

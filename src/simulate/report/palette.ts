@@ -19,10 +19,11 @@ svg text{fill:var(--quiet);font:13px system-ui,sans-serif}svg .mid{text-anchor:m
 svg .grid{stroke:var(--line);fill:none}
 svg .area{fill:var(--area);stroke:none}
 svg .line{fill:none;stroke:var(--own);stroke-width:1.6}svg .second{stroke:var(--baseline)}
-svg .bad{fill:none;stroke:var(--bad);stroke-width:5}
+svg .bad{fill:none;stroke:var(--bad);stroke-width:4}
 svg .dot-own{fill:var(--own)}svg .dot-baseline{fill:var(--baseline)}svg .dot-bound{fill:var(--bound)}
 svg .label{fill:var(--text);font-weight:600}
 svg .room{fill:var(--bound)}
 .key{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin-right:.35em;vertical-align:-.05em}
+@media (max-width:540px){svg{min-width:0}svg text{font-size:17px}svg .odd{display:none}td.about{min-width:18rem}}
 @media print{figure{break-inside:avoid}}
 `;

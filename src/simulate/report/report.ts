@@ -36,8 +36,9 @@ export function renderReport({ service, requests, spot }: Findings): string {
     sections.push({
       title: `Requests: ${name}`,
       facts,
-      table: renderScores(requestLegend, requestColumns, answer.scores),
+      table: renderScores('Policies over requests', requestColumns, answer.scores),
       charts: [costChart(answer.scores), requestChart(question.trace), ...replicaCharts(answer, question.trace)],
+      legend: requestLegend,
       caption:
         'Replicas over time: the line is what the policy launched, the area what the requests keep busy. Red marks at the bottom: requests are late.',
     });
@@ -46,8 +47,9 @@ export function renderReport({ service, requests, spot }: Findings): string {
     sections.push({
       title: `Spot: ${name}`,
       facts,
-      table: renderScores(spotLegend, spotColumns, answer.scores),
+      table: renderScores('Policies over spot capacity', spotColumns, answer.scores),
       charts: [zoneChart(question.trace), ...spotCharts(answer, question.target)],
+      legend: spotLegend,
       caption:
         'Replicas over time: the line is what is ready, the area what runs on demand, the dashed line the target. Red marks at the bottom: fewer are ready.',
     });

@@ -61,31 +61,69 @@ function replicaChart(policy: string, points: readonly ScalePoint[], { arrivals,
 
 /** Cost against late requests. The numbers are those of the rows of the table. */
 export function costChart(scores: readonly RequestScore[]): Chart {
-  const costTicks = niceTicks(Math.max(...scores.map(({ cost }) => cost)) * 1.02, 6);
+  const costs = scores.map(({ cost }) => cost);
+  const costTicks = niceTicks(Math.max(...costs) * 1.02, 6);
+  const [step = 1] = costTicks.slice(1);
+  const start = Math.floor((Math.min(...costs) * 0.98) / step) * step;
+  const shownTicks = costTicks.filter((cost) => cost >= start - 1e-9);
   const mostLate = Math.max(0.01, ...scores.map(({ late }) => late));
-  const lateTicks = [0, 0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1].filter((share, index, all) => share <= mostLate || (all[index - 1] ?? 0) < mostLate);
-  const x = linear(costTicks.at(-1) ?? 1, drawing.left, drawing.right);
-  const y = squareRoot(lateTicks.at(-1) ?? 1, drawing.bottom, drawing.top);
-  const placed: { x: number; y: number }[] = [];
-  const dots = scores.map((score, index) => {
-    const at = { x: x(score.cost), y: y(score.late) };
-    const label = freePlace(at, placed);
-    placed.push(label);
+  const shares = lateShares.filter((_, index) => (lateShares[index - 1] ?? 0) < mostLate);
+  const across = linear((costTicks.at(-1) ?? 1) - start, drawing.left, drawing.right - 24);
+  const x: Scale = (cost) => across(cost - start);
+  const y = squareRoot(shares.at(-1) ?? 1, drawing.bottom, drawing.top + 14);
+  const lateTicks: number[] = [];
+  for (const share of shares) if (lateTicks.every((other) => Math.abs(y(other) - y(share)) > leastTickDistance)) lateTicks.push(share);
+  const dots = scores.map((score) => {
     const title = `${score.policy}: cost ${score.cost.toFixed(3)}, late ${percent(score.late)}`;
-    return (
-      `<g><title>${escapeMarkup(title)}</title>${dot(score.kind, at)}` +
-      `<text class="label" x="${coordinate(label.x)}" y="${coordinate(label.y)}">${index + 1}</text></g>`
-    );
+    return `<g><title>${escapeMarkup(title)}</title>${dot(score.kind, { x: x(score.cost), y: y(score.late) })}</g>`;
   });
-  const costs = costTicks.map((cost) => `<text class="mid" x="${coordinate(x(cost))}" y="${drawing.bottom + 18}">${cost}</text>`);
+  const labels = labelsOf(scores.map(({ cost, late }) => ({ x: x(cost), y: y(late) })));
+  const ticks = shownTicks.map(
+    (cost) =>
+      `<path class="grid" d="M${coordinate(x(cost))} ${drawing.bottom}v4"/><text class="mid" x="${coordinate(x(cost))}" y="${drawing.bottom + 18}">${cost}</text>`,
+  );
   return {
     title: 'Cost and late requests',
     description: `Each policy as a dot: to the right is dearer, up is later. ${scores.map(({ policy, cost, late }) => `${policy}: ${cost.toFixed(2)}, ${percent(late)}`).join('; ')}.`,
-    body: [valueAxis(lateTicks.map((share) => share * 100), (value) => y(value / 100), '% late'), ...costs, ...dots].join(''),
+    body: [
+      valueAxis(
+        lateTicks.map((share) => share * 100),
+        (value) => y(value / 100),
+        '% late',
+      ),
+      ...ticks,
+      ...dots,
+      ...labels.map(({ text, ...at }) => `<text class="label" x="${coordinate(at.x + 8)}" y="${coordinate(at.y - 5)}">${text}</text>`),
+    ].join(''),
     caption:
       'To the right: cost relative to the bound. Up: share of late requests, on a square-root scale. The numbers are rows of the table. ' +
       '<span class="own">● svc</span> <span class="baseline">■ other tools</span> <span class="bound">◆ bound</span>',
   };
+}
+
+/** Labels that are closer would touch. */
+const leastTickDistance = 17;
+
+/** Values on the axis of late requests. */
+const lateShares = [0, 0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1];
+
+interface Label {
+  readonly x: number;
+  readonly y: number;
+  /** The numbers of the dots there. */
+  readonly text: string;
+}
+
+/** One label for dots that are too close for two. */
+function labelsOf(dots: readonly { readonly x: number; readonly y: number }[]): readonly Label[] {
+  const labels: Label[] = [];
+  for (const [index, { x, y }] of dots.entries()) {
+    const near = labels.findIndex((label) => Math.abs(label.x - x) < 20 && Math.abs(label.y - y) < 14);
+    const there = labels[near];
+    if (there === undefined) labels.push({ x, y, text: String(index + 1) });
+    else labels[near] = { ...there, text: `${there.text}, ${index + 1}` };
+  }
+  return labels;
 }
 
 /** Shapes differ as well as colours. */
@@ -94,13 +132,6 @@ function dot(kind: RequestScore['kind'], { x, y }: { readonly x: number; readonl
   if (kind === 'own') return `<circle class="dot-own" cx="${left}" cy="${top}" r="5"/>`;
   if (kind === 'baseline') return `<rect class="dot-baseline" x="${coordinate(x - 4.5)}" y="${coordinate(y - 4.5)}" width="9" height="9"/>`;
   return `<path class="dot-bound" d="M${left} ${coordinate(y - 6)}l6 6l-6 6l-6 -6z"/>`;
-}
-
-/** Beside the dot, and above labels that are there already. */
-function freePlace({ x, y }: { readonly x: number; readonly y: number }, placed: readonly { readonly x: number; readonly y: number }[]) {
-  const label = { x: x + 8, y: y - 4 };
-  while (placed.some((other) => Math.abs(other.x - label.x) < 16 && Math.abs(other.y - label.y) < 13)) label.y -= 13;
-  return label;
 }
 
 function areaPath(points: readonly (readonly [number, number])[], seconds: number, x: Scale): string {

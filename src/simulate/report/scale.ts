@@ -24,7 +24,7 @@ export function niceTicks(largest: number, count: number): readonly number[] {
 /** Round times for an axis of so many seconds, with their labels. */
 export function timeTicks(seconds: number): readonly { readonly at: number; readonly label: string }[] {
   const steps = [60, 300, 600, 1_800, 3_600, 10_800, 21_600, 43_200, 86_400, 172_800, 432_000, 864_000, 1_728_000];
-  const step = steps.find((one) => seconds / one <= 8) ?? 8_640_000;
+  const step = steps.find((one) => seconds / one <= 9) ?? 8_640_000;
   return Array.from({ length: Math.floor(seconds / step) + 1 }, (_, index) => ({ at: index * step, label: timeLabel(index * step, step) }));
 }
 
