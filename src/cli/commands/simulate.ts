@@ -15,6 +15,7 @@ import { formatDuration } from '../listing/format-values.ts';
 import { renderFindings } from '../listing/simulation-listing.ts';
 import { readServiceSection, type TaskArgs } from '../task-source.ts';
 import { readRequestFile, readSpotFile } from './read-traces.ts';
+import { replayedService } from './replayed-requests.ts';
 
 /** From launch to ready of a model of 7 billion parameters on a new machine, s: measured by others. */
 const usualColdStartSeconds = 183;
@@ -23,7 +24,9 @@ const usualColdStartSeconds = 183;
 const usualSpotPrice = 1 / 3;
 
 interface SimulateArgs extends TaskArgs {
-  readonly file: string;
+  /** A service file, or with `with` the name of a service. */
+  readonly target: string;
+  readonly with: string | undefined;
   readonly requests: string | undefined;
   readonly spot: readonly string[];
   readonly coldStart: string | undefined;
@@ -42,49 +45,66 @@ type SpotPolicyName = keyof typeof spotPolicies;
 /** `svc simulate`: runs the decisions of production in virtual time over traces, beside those of other tools. */
 export async function simulate(args: SimulateArgs, context: CommandContext): Promise<void> {
   const { ui, cwd } = context;
-  if (args.requests === undefined && args.spot.length === 0) {
+  const compared = comparedPolicies(args.compare);
+  const coldStartSeconds = numberOf(args.coldStart, '--cold-start', 0, 86_400);
+  const spotPrice = numberOf(args.spotPrice, '--spot-price', 0.001, 1) ?? usualSpotPrice;
+  const capacity = numberOf(args.capacity, '--capacity', 0.000_001, 1_000_000);
+  const isReplay = args.with !== undefined;
+  if (!isReplay && args.requests === undefined && args.spot.length === 0) {
     throw new SvcError('SVC_USAGE', 'There is nothing to simulate: no trace is given.', {
-      hint: 'Give requests with --requests FILE, spot capacity with --spot FILE, or both. Run: svc simulate --help',
+      hint: 'Give requests with --requests TRACE or spot capacity with --spot TRACE. For a running service: svc simulate NAME --with FILE',
     });
   }
-  const compared = comparedPolicies(args.compare);
-  const coldStartSeconds = numberOf(args.coldStart, '--cold-start', 0, 86_400) ?? usualColdStartSeconds;
-  const { replicaPolicy: policy } = await readServiceSection(args.file, args.set, args, context);
-  const requests =
-    args.requests === undefined
-      ? undefined
-      : overRequests(await readRequestFile(args.requests, context), { name: basename(args.requests), policy, compared, coldStartSeconds, args });
+  if (isReplay && args.requests !== undefined) {
+    throw new SvcError('SVC_USAGE', '--with replays the requests of a running service, and --requests names others.', {
+      hint: 'Leave one of them out.',
+    });
+  }
+  const file = args.with ?? args.target;
+  const { replicaPolicy: policy } = await readServiceSection(file, args.set, args, context);
+  const replayed = isReplay ? await replayedService(args.target, context) : undefined;
+  const settings = {
+    policy,
+    compared,
+    capacity,
+    file: basename(file),
+    coldStartSeconds: coldStartSeconds ?? replayed?.coldStartSeconds ?? usualColdStartSeconds,
+  };
+  const trace = args.requests === undefined ? replayed?.trace : await readRequestFile(args.requests, context);
+  const name = args.requests === undefined ? `access log of ${args.target}` : basename(args.requests);
+  const requests = trace && overRequests(trace, name, settings);
   const target = args.replicas ?? Math.max(1, requests === undefined ? policy.minReplicas : meanReplicas(requests));
   const spot: Finished<SpotQuestion, SpotAnswer>[] = [];
   for (const path of args.spot) {
-    const trace = await readSpotFile(path, context);
-    const spotPrice = numberOf(args.spotPrice, '--spot-price', 0.001, 1) ?? usualSpotPrice;
-    spot.push(overSpot({ trace, target, coldStartSeconds, spotPrice, compared: compared.spot }));
+    const question = { trace: await readSpotFile(path, context), target, spotPrice, compared: compared.spot };
+    spot.push(overSpot({ ...question, coldStartSeconds: settings.coldStartSeconds }));
   }
-  const findings: Findings = { service: basename(args.file), requests, spot };
+  const findings: Findings = { service: basename(args.target), requests, spot };
   if (args.html !== undefined) await writeReport(resolve(cwd, args.html), findings);
   if (args.json) ui.json(asJson(findings));
   else for (const line of renderFindings(findings, ui)) ui.print(line);
   if (args.html !== undefined) ui.say(`The report is in ${args.html}`);
 }
 
-interface RequestInput {
-  readonly name: string;
+interface RequestSettings {
   readonly policy: ReplicaPolicy;
   readonly compared: ComparedPolicies;
+  /** From the command line. */
+  readonly capacity: number | undefined;
   readonly coldStartSeconds: number;
-  readonly args: Pick<SimulateArgs, 'capacity' | 'file'>;
+  /** Name of the service file, for messages. */
+  readonly file: string;
 }
 
-function overRequests(trace: RequestTrace, input: RequestInput): Finished<RequestQuestion, RequestAnswer> {
-  const { name, policy, compared, coldStartSeconds, args } = input;
+function overRequests(trace: RequestTrace, name: string, settings: RequestSettings): Finished<RequestQuestion, RequestAnswer> {
+  const { policy, compared, coldStartSeconds } = settings;
   const arrivals = [...trace.perSecond];
   if (arrivals.length <= unscoredSeconds) {
     throw new SvcError('SVC_BAD_TRACE', `The trace ${name} has only ${arrivals.length} s.`, {
       hint: `The first ${unscoredSeconds} s are not scored. Give a longer trace.`,
     });
   }
-  const { capacityQps, source } = capacityOf(policy, args);
+  const { capacityQps, source } = capacityOf(settings);
   const question: RequestQuestion = { trace: { arrivals, capacityQps, coldStartSeconds }, policy, compared: compared.requests };
   const total = arrivals.reduce((sum, count) => sum + count, 0);
   const facts = [
@@ -95,12 +115,11 @@ function overRequests(trace: RequestTrace, input: RequestInput): Finished<Reques
 }
 
 /** What one replica serves. */
-function capacityOf(policy: ReplicaPolicy, args: Pick<SimulateArgs, 'capacity' | 'file'>): { readonly capacityQps: number; readonly source: string } {
-  const given = numberOf(args.capacity, '--capacity', 0.000_001, 1_000_000);
-  if (given !== undefined) return { capacityQps: given, source: '--capacity' };
+function capacityOf({ policy, capacity, file }: RequestSettings): { readonly capacityQps: number; readonly source: string } {
+  if (capacity !== undefined) return { capacityQps: capacity, source: '--capacity' };
   const { targetQpsPerReplica: target } = policy;
   if (target === undefined) {
-    throw new SvcError('SVC_USAGE', `${basename(args.file)} does not say how many requests a replica serves.`, {
+    throw new SvcError('SVC_USAGE', `${file} does not say how many requests a replica serves.`, {
       hint: 'Give the requests per second that a replica serves at most: --capacity 5',
     });
   }

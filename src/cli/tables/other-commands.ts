@@ -187,10 +187,23 @@ const simulate = defineCommand({
   summary: 'Compare autoscalers and spot policies over recorded load, in virtual time',
   description:
     'Runs the decisions of svc, and those of other tools, over a trace of requests or of spot capacity, and prints what each costs and how requests fare. It starts nothing and costs nothing. Policies over requests: request_rate, concurrency, forecast, skyserve, skyserve_quick, knative, kubernetes, fixed_peak. Policies over spot capacity: hedge, dynamic_fallback, even_spread, round_robin, on_demand. The policy of the file itself and the bound are always shown. docs/guides/choosing-a-policy.md has the formats of traces and explains a result.',
-  arguments: { file: { kind: 'one', label: 'FILE', completes: 'file', summary: 'service file (YAML): its policy, bounds and target' } },
+  arguments: {
+    target: {
+      kind: 'one',
+      label: 'FILE|NAME',
+      completes: 'file',
+      summary: 'service file (YAML) with the policy, its bounds and its target; with --with, a running service',
+    },
+  },
   options: {
     requests: { kind: 'value', label: 'TRACE', completes: 'file', summary: 'requests over time, also packed with gzip' },
     spot: { kind: 'values', label: 'TRACE', completes: 'file', summary: 'spot capacity of zones over time; may be repeated' },
+    with: {
+      kind: 'value',
+      label: 'FILE',
+      completes: 'file',
+      summary: 'replay the last day of the running service NAME with this service file, and the cold start of its replicas',
+    },
     compare: { kind: 'value', label: 'A,B,…', summary: 'only these policies beside the one of the file; otherwise all' },
     set: { kind: 'values', label: 'FIELD=VALUE', summary: 'another value in replica_policy of the file; may be repeated' },
     coldStart: { kind: 'value', label: 'SECONDS', summary: 'from the launch of a replica until it is ready; 183 when absent' },
@@ -214,6 +227,7 @@ const simulate = defineCommand({
   examples: [
     'svc simulate service.yaml --requests day.csv',
     'svc simulate service.yaml --requests access.log --set autoscaler=forecast --compare skyserve,knative --html report.html',
+    'svc simulate chat --with service.yaml --set max_replicas=20',
     'svc simulate service.yaml --spot zones.json --replicas 4 --cold-start 120 --json',
   ],
   run: async (args, context) => (await import('../commands/simulate.ts')).simulate({ ...args, workdir: undefined }, context),

@@ -1,0 +1,39 @@
+import type { RouteReply } from '../../api/contract.ts';
+import { RequestTraceReader, type RequestTrace } from '../../simulate/traces/request-trace.ts';
+import type { CommandContext } from '../command.ts';
+import { apiFor, textLines } from './one-service.ts';
+
+/** How far back a replay goes, ms. The access log may be shorter: it is rotated by size. */
+const replayedMs = 86_400_000;
+
+/** What a running service has been through. */
+export interface ReplayedService {
+  readonly trace: RequestTrace;
+  /** Median time from launch to ready of its replicas, s; undefined while none was ready. */
+  readonly coldStartSeconds: number | undefined;
+}
+
+/** The requests of the last day of a running service, by its access log, and the cold start of its replicas. */
+export async function replayedService(name: string, context: CommandContext): Promise<ReplayedService> {
+  const api = await apiFor(name, context);
+  const { replicas } = await api.call('getService', { params: { name } });
+  const since = context.clock.now() - replayedMs;
+  const reader = new RequestTraceReader(`access log of ${name}`);
+  const chunks = api.text('serviceLogs', { params: { name }, query: { target: 'load-balancer', follow: false } });
+  for await (const line of textLines(chunks)) if ((arrivalOf(line) ?? 0) >= since) reader.add(`${line}\n`);
+  return { trace: reader.finish(), coldStartSeconds: coldStartOf(replicas) };
+}
+
+/** The arrival of a request, ms. Undefined for lines about the balancer's process, which are in the same log. */
+function arrivalOf(line: string): number | undefined {
+  if (!line.startsWith('{"at":')) return undefined;
+  const at = Number.parseFloat(line.slice('{"at":'.length));
+  return Number.isFinite(at) ? at : undefined;
+}
+
+function coldStartOf(replicas: RouteReply<'getService'>['replicas']): number | undefined {
+  const seconds = replicas.flatMap(({ createdAt, launchedAt, readyAt }) =>
+    readyAt === null ? [] : [Math.round((Date.parse(readyAt) - Date.parse(launchedAt ?? createdAt)) / 1_000)],
+  );
+  return seconds.toSorted((a, b) => a - b)[Math.floor(seconds.length / 2)];
+}
