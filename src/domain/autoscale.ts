@@ -1,3 +1,5 @@
+import { concurrencyStepSeconds, desiredByConcurrency, type PanicMemory } from './autoscale-concurrency.ts';
+import { type ForecastMemory, forecastStep, requiredReplicas, stepSeconds } from './autoscale-forecast.ts';
 import type { ReplicaPolicy } from './task.ts';
 
 /** Time window over which requests are counted, ms (SkyServe's constant). */
@@ -28,7 +30,10 @@ function ruleOf({ targetQpsPerReplica }: ReplicaPolicy): keyof typeof rules {
 
 /** Replicas that the load requires, within the policy's bounds. At least one while a request is queued or under way. */
 export function desiredReplicas(policy: ReplicaPolicy, load: ServiceLoad): number {
-  const desired = rules[ruleOf(policy)](policy, load);
+  return bounded(policy, load, rules[ruleOf(policy)](policy, load));
+}
+
+function bounded(policy: ReplicaPolicy, load: ServiceLoad, desired: number): number {
   const atLeast = Math.max(policy.minReplicas, load.busy > 0 ? 1 : 0);
   return Math.min(policy.maxReplicas, Math.max(atLeast, desired));
 }
@@ -38,10 +43,58 @@ export function withinBounds({ minReplicas, maxReplicas }: ReplicaPolicy, target
   return Math.min(maxReplicas, Math.max(minReplicas, target));
 }
 
-/** One decision of the autoscaler. It adopts the required number once the load has required it for long enough. */
+/**
+ * One decision of the policy's autoscaler. Request rate and concurrency adopt the required number once the load has
+ * required it for long enough. Without the signals that it needs, an autoscaler does not scale down.
+ */
 export function decideTarget(memory: AutoscalerMemory, policy: ReplicaPolicy, load: ServiceLoad): AutoscalerMemory {
-  return adoptDesired(memory, policy, desiredReplicas(policy, load));
+  const { autoscaler = 'request_rate' } = policy;
+  return isAutoscaled(policy) ? deciders[autoscaler](memory, policy, load) : deciders.request_rate(memory, policy, load);
 }
+
+type Decider = (memory: AutoscalerMemory, policy: ReplicaPolicy, load: ServiceLoad) => AutoscalerMemory;
+
+const deciders: Readonly<Record<NonNullable<ReplicaPolicy['autoscaler']>, Decider>> = {
+  request_rate(memory, policy, load) {
+    const desired = desiredReplicas(policy, load);
+    const isBlind = load.isComplete === false && desired < memory.target;
+    return isBlind ? memory : adoptDesired(memory, policy, desired);
+  },
+  concurrency(memory, policy, load) {
+    const { signals } = load;
+    if (signals === undefined) return { ...memory, target: bounded(policy, load, memory.target) };
+    const { desired, panic } = desiredByConcurrency(policy.targetOngoingRequestsPerReplica ?? 1, signals, memory);
+    const wanted = bounded(policy, load, desired);
+    if (load.isComplete === false && wanted < memory.target) return memory;
+    // A replica that is ended before another one is ready would only be launched again.
+    const downscaleDelaySeconds = Math.max(policy.downscaleDelaySeconds, signals.coldStartSeconds);
+    const most = wanted < memory.target ? Math.max(wanted, memory.most ?? 0) : 0;
+    const delays = { upscaleDelaySeconds: policy.upscaleDelaySeconds, downscaleDelaySeconds };
+    const after = adoptDesired(memory, delays, wanted < memory.target ? most : wanted, concurrencyStepSeconds);
+    return { ...after, ...(after.downCount > 0 && { most }), ...(panic !== undefined && { panic }) };
+  },
+  forecast(memory, policy, load) {
+    const { signals } = load;
+    if (signals === undefined || signals.recent.length === 0) return { ...memory, target: bounded(policy, load, memory.target) };
+    const forecast = forecastStep(
+      memory.forecast,
+      {
+        targetQps: typeof policy.targetQpsPerReplica === 'number' ? policy.targetQpsPerReplica : 1,
+        ttfbSeconds: policy.targetTtfbSeconds,
+        ongoingPerReplica: policy.targetOngoingRequestsPerReplica,
+        maxReplicas: policy.maxReplicas,
+      },
+      signals,
+    );
+    const target = bounded(policy, load, requiredReplicas(forecast));
+    // An incomplete count looks like a falling load, and nothing is to be learnt from it.
+    if (load.isComplete === false) return { ...memory, target: Math.max(target, memory.target) };
+    return { target, upCount: 0, downCount: 0, forecast };
+  },
+};
+
+const isAutoscaled = ({ targetQpsPerReplica, targetOngoingRequestsPerReplica }: ReplicaPolicy): boolean =>
+  targetQpsPerReplica !== undefined || targetOngoingRequestsPerReplica !== undefined;
 
 /**
  * Replicas that the rate requires when capacities differ: the fewest living ones, in `keepOrder`, that handle it, and
@@ -70,6 +123,11 @@ export interface AutoscalerMemory {
   /** Consecutive decisions that required more (`upCount`) or fewer (`downCount`) replicas. */
   readonly upCount: number;
   readonly downCount: number;
+  /** Of `concurrency`: most replicas that a decision of `downCount` required, and its panic. */
+  readonly most?: number;
+  readonly panic?: PanicMemory;
+  /** Of `forecast`. */
+  readonly forecast?: ForecastMemory;
 }
 
 /** Initial state: a service starts with its smallest number of replicas. */
@@ -81,17 +139,23 @@ export function initialAutoscaler(policy: ReplicaPolicy): AutoscalerMemory {
  * One decision, by the rules of SkyServe's autoscaler with hysteresis. A change is adopted after `floor(delay / 20 s)`
  * consecutive decisions that required it, and at once from zero. A decision for no change resets the counters.
  */
-function adoptDesired(memory: AutoscalerMemory, policy: ReplicaPolicy, desired: number): AutoscalerMemory {
-  if (memory.target === 0) return { ...memory, target: desired };
+function adoptDesired(
+  memory: AutoscalerMemory,
+  { upscaleDelaySeconds, downscaleDelaySeconds }: Pick<ReplicaPolicy, 'upscaleDelaySeconds' | 'downscaleDelaySeconds'>,
+  desired: number,
+  everySeconds = decisionIntervalMs / 1_000,
+): AutoscalerMemory {
+  const ticks = (delaySeconds: number): number => Math.floor(delaySeconds / everySeconds);
+  if (memory.target === 0) return { target: desired, upCount: memory.upCount, downCount: memory.downCount };
   if (desired > memory.target) {
     const upCount = memory.upCount + 1;
-    return upCount >= ticks(policy.upscaleDelaySeconds)
+    return upCount >= ticks(upscaleDelaySeconds)
       ? { target: desired, upCount: 0, downCount: 0 }
       : { target: memory.target, upCount, downCount: 0 };
   }
   if (desired < memory.target) {
     const downCount = memory.downCount + 1;
-    return downCount >= ticks(policy.downscaleDelaySeconds)
+    return downCount >= ticks(downscaleDelaySeconds)
       ? { target: desired, upCount: 0, downCount: 0 }
       : { target: memory.target, upCount: 0, downCount };
   }
@@ -99,11 +163,11 @@ function adoptDesired(memory: AutoscalerMemory, policy: ReplicaPolicy, desired: 
 }
 
 /** Time until the next decision, ms. */
-export function nextDecisionMs(memory: AutoscalerMemory): number {
+export function nextDecisionMs(memory: AutoscalerMemory, policy: Pick<ReplicaPolicy, 'autoscaler'> = {}): number {
+  if (policy.autoscaler === 'forecast') return stepSeconds * 1_000;
+  if (policy.autoscaler === 'concurrency') return concurrencyStepSeconds * 1_000;
   return memory.target === 0 ? idleDecisionIntervalMs : decisionIntervalMs;
 }
-
-const ticks = (delaySeconds: number): number => Math.floor((delaySeconds * 1_000) / decisionIntervalMs);
 
 interface ArrivalCount {
   /** Time of the report, ms. */
@@ -132,6 +196,23 @@ export interface ServiceLoad {
   /** Requests that are queued or under way. */
   readonly busy: number;
   readonly fleet: Fleet;
+  /** Whether the balancer is connected and a whole window was counted. False: nothing is scaled down. */
+  readonly isComplete?: boolean;
+  /** Input of `concurrency` and `forecast`. */
+  readonly signals?: LoadSignals;
+}
+
+/** Finer figures of the load. */
+export interface LoadSignals {
+  /** Requests that arrived in each ten seconds before now, the latest first, ten minutes at most. Only observed times. */
+  readonly recent: readonly number[];
+  /** Requests in flight or queued: the mean over the last minute, and over the last six seconds. */
+  readonly ongoing: { readonly minute: number; readonly moment: number };
+  readonly inFlight: number;
+  readonly queued: number;
+  readonly readyReplicas: number;
+  /** Time from a launch to a ready replica, s. */
+  readonly coldStartSeconds: number;
 }
 
 /** Capacity of the replicas, requests per second each. For services with a target for each accelerator. */

@@ -1,5 +1,6 @@
 import type { ReplicaAddress } from '../shared/replica-address.ts';
 import type { ProcessIdentity } from '../shared/system/process-identity.ts';
+import type { AutoscalerMemory } from './autoscale.ts';
 import type { PlacementMemory } from './placement.ts';
 import type { EndCause, ReplicaState } from './replica/replica-state.ts';
 import type { ServiceState } from './service-state.ts';
@@ -36,7 +37,7 @@ export interface ServiceRecord {
 /** State that the pure decisions keep between passes and restarts. */
 export interface ServiceMemory {
   readonly initialised: boolean;
-  readonly autoscaler: { readonly target: number; readonly upCount: number; readonly downCount: number } | null;
+  readonly autoscaler: AutoscalerMemory | null;
   readonly failures: readonly {
     readonly at: number;
     readonly version?: number;

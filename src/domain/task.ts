@@ -141,12 +141,19 @@ export interface ReadinessProbe {
   readonly failureThresholdSeconds: number;
 }
 
-/** Desired number of replicas. A fixed number has `min === max` and no target. */
+/** The closed list of values of `autoscaler`. */
+export const autoscalers = ['request_rate', 'concurrency', 'forecast'] as const;
+
+/** Desired number of replicas. A fixed number has `min === max` and no target. Stored versions lack optional fields. */
 export interface ReplicaPolicy {
+  readonly autoscaler?: (typeof autoscalers)[number] | undefined;
   readonly minReplicas: number;
   readonly maxReplicas: number;
   readonly numOverprovision: number;
   readonly targetQpsPerReplica: number | Readonly<Record<string, number>> | undefined;
+  readonly targetOngoingRequestsPerReplica?: number | undefined;
+  /** How long a request may wait for its first byte before the forecast counts it as late, s. */
+  readonly targetTtfbSeconds?: number | undefined;
   readonly upscaleDelaySeconds: number;
   readonly downscaleDelaySeconds: number;
   readonly dynamicOndemandFallback: boolean;

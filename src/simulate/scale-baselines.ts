@@ -1,6 +1,6 @@
 import { decideTarget, initialAutoscaler, rateWindowMs } from '../domain/autoscale.ts';
 import type { ReplicaPolicy } from '../domain/task.ts';
-import { type ScaleFacts, type Scaler, type ScalerKind, runningSums, type ScaleTrace, usualUtilisation } from './scale-world.ts';
+import { simulatedRequestSeconds, ongoingRequests, type Scaler, type ScalerKind, runningSums, usualUtilisation } from './scale-world.ts';
 
 /** A number of replicas that never changes: for a share of all minutes, it has the usual utilisation or less. */
 export function fixedScaler(share: number): ScalerKind {
@@ -54,27 +54,21 @@ const unbounded: ReplicaPolicy = {
   spotPlacer: undefined,
 };
 
-/** How long a replica works on a request in the simulated world; scales concurrency, nothing else. */
-const requestSeconds = 10;
-
-/** Requests that run or wait, from the arrivals of the last `seconds`. */
-function concurrency({ second, backlog, ready, arrived }: ScaleFacts, { capacityQps }: ScaleTrace, seconds: number): number {
-  return Math.min(arrived(second - seconds, second) / seconds, ready * capacityQps) * requestSeconds + backlog;
-}
-
 /** Knative's pod autoscaler: means over 60 s, and over 6 s in panic, which begins at twice what is ready. */
 export const knativeScaler: ScalerKind = {
   name: 'Knative KPA',
   start(trace): Scaler {
     const [stableSeconds, panicSeconds, everySeconds] = [60, 6, 2];
-    const perReplica = usualUtilisation * trace.capacityQps * requestSeconds;
+    const perReplica = usualUtilisation * trace.capacityQps * simulatedRequestSeconds;
     let seen: readonly { readonly second: number; readonly value: number }[] = [];
     let panic = { until: -1, most: 0 };
     return {
       everySeconds,
       decide(facts) {
         const { second, ready, launched } = facts;
-        seen = [...seen, { second, value: concurrency(facts, trace, everySeconds) }].filter((one) => one.second > second - stableSeconds);
+        seen = [...seen, { second, value: ongoingRequests(facts, trace, everySeconds) }].filter(
+          (one) => one.second > second - stableSeconds,
+        );
         const replicasFor = (seconds: number): number => {
           const values = seen.filter((one) => one.second > second - seconds);
           return Math.ceil(values.reduce((sum, { value }) => sum + value, 0) / values.length / perReplica);

@@ -22,6 +22,14 @@ export interface ScaleTrace {
   readonly coldStartSeconds: number;
 }
 
+/** How long a replica works on a request; it scales the number of ongoing requests and nothing else, s. */
+export const simulatedRequestSeconds = 10;
+
+/** Requests in flight, from the arrivals of the last `seconds`, and those that wait. */
+export function ongoingRequests({ second, backlog, ready, arrived }: ScaleFacts, { capacityQps }: ScaleTrace, seconds: number): number {
+  return Math.min(arrived(second - seconds, second) / seconds, ready * capacityQps) * simulatedRequestSeconds + backlog;
+}
+
 /** What a scaler knows at a second. */
 export interface ScaleFacts {
   readonly second: number;
