@@ -1,15 +1,15 @@
 import type { ReplicaPolicy } from '../domain/task.ts';
 import { fixedScaler, knativeScaler, kubernetesScaler, skyServeScaler } from './scale-baselines.ts';
 import { policyScaler } from './scale-production.ts';
-import type { ScalerKind } from './scale-world.ts';
+import { simulatedRequestSeconds, usualUtilisation, type ScalerKind } from './scale-world.ts';
 
 /** An autoscaler that can be compared. */
 export interface RequestPolicy {
   /** `own`: svc can run it. `baseline`: it stands for another tool. */
   readonly kind: 'own' | 'baseline';
   readonly summary: string;
-  /** `policy`: of the service file, with a target. */
-  readonly scaler: (policy: ReplicaPolicy) => ScalerKind;
+  /** `policy`: of the service file. `capacityQps`: what a replica serves at most. */
+  readonly scaler: (policy: ReplicaPolicy, capacityQps: number) => ScalerKind;
 }
 
 /** Autoscalers by the names that `--compare` takes. */
@@ -17,17 +17,17 @@ export const requestPolicies = {
   request_rate: {
     kind: 'own',
     summary: "the request rate of the last minute, with the file's delays",
-    scaler: (policy) => policyScaler('request_rate', { ...policy, autoscaler: 'request_rate' }),
+    scaler: (policy, capacityQps) => own('request_rate', policy, capacityQps),
   },
   concurrency: {
     kind: 'own',
     summary: 'requests that are queued or in flight',
-    scaler: (policy) => policyScaler('concurrency', { ...policy, autoscaler: 'concurrency' }),
+    scaler: (policy, capacityQps) => own('concurrency', policy, capacityQps),
   },
   forecast: {
     kind: 'own',
     summary: 'rate, trend over the cold start, backlog and noise',
-    scaler: (policy) => policyScaler('forecast', { ...policy, autoscaler: 'forecast' }),
+    scaler: (policy, capacityQps) => own('forecast', policy, capacityQps),
   },
   skyserve: {
     kind: 'baseline',
@@ -40,13 +40,51 @@ export const requestPolicies = {
     scaler: (policy) => bounded(skyServeScaler(20, 300), policy),
   },
   knative: { kind: 'baseline', summary: "Knative's autoscaler (KPA)", scaler: (policy) => bounded(knativeScaler, policy) },
-  kubernetes: { kind: 'baseline', summary: "Kubernetes' autoscaler (HPA) on the request rate", scaler: (policy) => bounded(kubernetesScaler, policy) },
+  kubernetes: {
+    kind: 'baseline',
+    summary: "Kubernetes' autoscaler (HPA) on the request rate",
+    scaler: (policy) => bounded(kubernetesScaler, policy),
+  },
   fixed_peak: {
     kind: 'baseline',
     summary: 'a fixed number of replicas, enough for the busiest minute',
     scaler: (policy) => bounded(fixedScaler(1), policy),
   },
 } as const satisfies Readonly<Record<string, RequestPolicy>>;
+
+type Autoscaler = NonNullable<ReplicaPolicy['autoscaler']>;
+
+/** The autoscaler of a file; undefined for a fixed number of replicas. */
+export function autoscalerOf({ autoscaler, targetQpsPerReplica }: ReplicaPolicy): Autoscaler | undefined {
+  return autoscaler ?? (targetQpsPerReplica === undefined ? undefined : 'request_rate');
+}
+
+/** The policy of the file itself. */
+export function fileScaler(policy: ReplicaPolicy): RequestPolicy {
+  const name = autoscalerOf(policy);
+  return {
+    kind: 'own',
+    summary: `the policy of the file: ${name ?? 'a fixed number of replicas'}`,
+    scaler: (_, capacityQps) => (name === undefined ? policyScaler('fixed', policy) : own(name, policy, capacityQps)),
+  };
+}
+
+/** With targets for the simulated replica: one that the file lacks, and one in requests of the world's duration. */
+function own(autoscaler: Autoscaler, policy: ReplicaPolicy, capacityQps: number): ScalerKind {
+  const usualQps = usualUtilisation * capacityQps;
+  const { targetQpsPerReplica: target = usualQps } = policy;
+  return policyScaler(autoscaler, {
+    ...policy,
+    autoscaler,
+    targetQpsPerReplica: typeof target === 'number' ? target : weakestTarget(target),
+    targetOngoingRequestsPerReplica: usualQps * simulatedRequestSeconds,
+  });
+}
+
+/** The world has replicas of one kind: of several, the one that serves the fewest requests. */
+export function weakestTarget(targets: Readonly<Record<string, number>>): number {
+  return Math.min(...Object.values(targets));
+}
 
 /** A baseline within the bounds of the file, so that all policies have the same choice. */
 function bounded(kind: ScalerKind, { minReplicas, maxReplicas }: ReplicaPolicy): ScalerKind {

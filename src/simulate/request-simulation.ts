@@ -1,6 +1,5 @@
 import type { ReplicaPolicy } from '../domain/task.ts';
-import { requestPolicies, type RequestPolicy } from './request-policies.ts';
-import { policyScaler } from './scale-production.ts';
+import { fileScaler, requestPolicies, type RequestPolicy } from './request-policies.ts';
 import { leastReplicaSeconds, runScale, usualUtilisation, type ScalePoint, type ScaleTrace } from './scale-world.ts';
 
 /** Interval of the recorded points, s. Availability is counted over them. */
@@ -53,14 +52,12 @@ export const filePolicy = 'file';
 /** Runs the file's policy and the compared ones over the same requests. */
 export function simulateRequests({ trace, policy, compared }: RequestQuestion): RequestAnswer {
   const least = leastReplicaSeconds(trace);
-  const own = policy.targetQpsPerReplica ?? usualUtilisation * trace.capacityQps;
-  const withTarget = { ...policy, targetQpsPerReplica: own };
   const entries: readonly (readonly [string, RequestPolicy])[] = [
-    [filePolicy, { kind: 'own', summary: 'the policy of the file', scaler: () => policyScaler(filePolicy, policy) }],
+    [filePolicy, fileScaler(policy)],
     ...compared.map((name) => [name, requestPolicies[name]] as const),
   ];
   const runs = entries.map(([name, { kind, summary, scaler }]) => {
-    const { series, ...result } = runScale(trace, scaler(withTarget), {
+    const { series, ...result } = runScale(trace, scaler(policy, trace.capacityQps), {
       initialReplicas: startReplicas(trace, policy),
       pointEverySeconds: pointSeconds,
     });

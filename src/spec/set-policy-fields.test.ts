@@ -10,7 +10,8 @@ service:
 `;
 
 test('fields are replaced and added, and comments stay', () => {
-  expect(setPolicyFields(file, ['max_replicas=20', 'target_qps_per_replica={A10G: 2}', 'spot_placer=hedge'])).toBe(`
+  expect(setPolicyFields(file, ['max_replicas=20', 'target_qps_per_replica={A10G: 2}', 'spot_placer=hedge'])).toBe(
+    `
 service:
   readiness_probe: /
   replica_policy:
@@ -18,11 +19,14 @@ service:
     max_replicas: 20
     target_qps_per_replica: { A10G: 2 }
     spot_placer: hedge
-`.trimStart());
+`.trimStart(),
+  );
 });
 
 test('a fixed number of replicas becomes the minimum of the policy', () => {
-  expect(setPolicyFields('service: {replicas: 2}\n', ['max_replicas=4'])).toBe('service: { replica_policy: { min_replicas: 2, max_replicas: 4 } }\n');
+  expect(setPolicyFields('service: {replicas: 2}\n', ['max_replicas=4'])).toBe(
+    'service: { replica_policy: { min_replicas: 2, max_replicas: 4 } }\n',
+  );
 });
 
 test('without assignments, and in a file that cannot be parsed, nothing changes', () => {

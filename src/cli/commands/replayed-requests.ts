@@ -1,4 +1,5 @@
 import type { RouteReply } from '../../api/contract.ts';
+import { SvcError } from '../../shared/errors.ts';
 import { RequestTraceReader, type RequestTrace } from '../../simulate/traces/request-trace.ts';
 import type { CommandContext } from '../command.ts';
 import { apiFor, textLines } from './one-service.ts';
@@ -20,7 +21,17 @@ export async function replayedService(name: string, context: CommandContext): Pr
   const since = context.clock.now() - replayedMs;
   const reader = new RequestTraceReader(`access log of ${name}`);
   const chunks = api.text('serviceLogs', { params: { name }, query: { target: 'load-balancer', follow: false } });
-  for await (const line of textLines(chunks)) if ((arrivalOf(line) ?? 0) >= since) reader.add(`${line}\n`);
+  let requests = 0;
+  for await (const line of textLines(chunks)) {
+    if ((arrivalOf(line) ?? 0) < since) continue;
+    reader.add(`${line}\n`);
+    requests += 1;
+  }
+  if (requests === 0) {
+    throw new SvcError('SVC_BAD_TRACE', `Service '${name}' had no requests in the last 24 hours.`, {
+      hint: `Its access log has none. Run: svc serve logs ${name} --load-balancer`,
+    });
+  }
   return { trace: reader.finish(), coldStartSeconds: coldStartOf(replicas) };
 }
 

@@ -3,10 +3,10 @@ import { basename, resolve } from 'node:path';
 import type { ReplicaPolicy } from '../../domain/task.ts';
 import { didYouMean } from '../../shared/did-you-mean.ts';
 import { messageOf, SvcError } from '../../shared/errors.ts';
-import { requestPolicies } from '../../simulate/request-policies.ts';
+import { autoscalerOf, requestPolicies, weakestTarget } from '../../simulate/request-policies.ts';
 import { simulateRequests, unscoredSeconds, type RequestAnswer, type RequestQuestion } from '../../simulate/request-simulation.ts';
 import type { Findings, Finished } from '../../simulate/report/report.ts';
-import { usualUtilisation } from '../../simulate/scale-world.ts';
+import { simulatedRequestSeconds, usualUtilisation } from '../../simulate/scale-world.ts';
 import { spotPolicies } from '../../simulate/spot-policies.ts';
 import { simulateSpot, type SpotAnswer, type SpotQuestion } from '../../simulate/spot-simulation.ts';
 import type { RequestTrace } from '../../simulate/traces/request-trace.ts';
@@ -45,7 +45,7 @@ type SpotPolicyName = keyof typeof spotPolicies;
 /** `svc simulate`: runs the decisions of production in virtual time over traces, beside those of other tools. */
 export async function simulate(args: SimulateArgs, context: CommandContext): Promise<void> {
   const { ui, cwd } = context;
-  const compared = comparedPolicies(args.compare);
+  const given = comparedPolicies(args.compare);
   const coldStartSeconds = numberOf(args.coldStart, '--cold-start', 0, 86_400);
   const spotPrice = numberOf(args.spotPrice, '--spot-price', 0.001, 1) ?? usualSpotPrice;
   const capacity = numberOf(args.capacity, '--capacity', 0.000_001, 1_000_000);
@@ -62,6 +62,8 @@ export async function simulate(args: SimulateArgs, context: CommandContext): Pro
   }
   const file = args.with ?? args.target;
   const { replicaPolicy: policy } = await readServiceSection(file, args.set, args, context);
+  // The file's own policy has a row by itself.
+  const compared = { ...given, requests: given.requests ?? requestNames.filter((name) => name !== autoscalerOf(policy)) };
   const replayed = isReplay ? await replayedService(args.target, context) : undefined;
   const settings = {
     policy,
@@ -76,7 +78,7 @@ export async function simulate(args: SimulateArgs, context: CommandContext): Pro
   const target = args.replicas ?? Math.max(1, requests === undefined ? policy.minReplicas : meanReplicas(requests));
   const spot: Finished<SpotQuestion, SpotAnswer>[] = [];
   for (const path of args.spot) {
-    const question = { trace: await readSpotFile(path, context), target, spotPrice, compared: compared.spot };
+    const question = { trace: await readSpotFile(path, context), target, spotPrice, compared: given.spot };
     spot.push(overSpot({ ...question, coldStartSeconds: settings.coldStartSeconds }));
   }
   const findings: Findings = { service: basename(args.target), requests, spot };
@@ -88,7 +90,7 @@ export async function simulate(args: SimulateArgs, context: CommandContext): Pro
 
 interface RequestSettings {
   readonly policy: ReplicaPolicy;
-  readonly compared: ComparedPolicies;
+  readonly compared: { readonly requests: readonly RequestPolicyName[] };
   /** From the command line. */
   readonly capacity: number | undefined;
   readonly coldStartSeconds: number;
@@ -117,14 +119,21 @@ function overRequests(trace: RequestTrace, name: string, settings: RequestSettin
 /** What one replica serves. */
 function capacityOf({ policy, capacity, file }: RequestSettings): { readonly capacityQps: number; readonly source: string } {
   if (capacity !== undefined) return { capacityQps: capacity, source: '--capacity' };
-  const { targetQpsPerReplica: target } = policy;
-  if (target === undefined) {
-    throw new SvcError('SVC_USAGE', `${file} does not say how many requests a replica serves.`, {
-      hint: 'Give the requests per second that a replica serves at most: --capacity 5',
-    });
+  const { targetQpsPerReplica: target, targetOngoingRequestsPerReplica: ongoing } = policy;
+  if (target !== undefined) {
+    const weakest = typeof target === 'number' ? target : weakestTarget(target);
+    return {
+      capacityQps: weakest / usualUtilisation,
+      source: `target_qps_per_replica ${weakest} / ${usualUtilisation}; --capacity sets it`,
+    };
   }
-  const weakest = typeof target === 'number' ? target : Math.min(...Object.values(target));
-  return { capacityQps: weakest / usualUtilisation, source: `target_qps_per_replica ${weakest} / ${usualUtilisation}; --capacity sets it` };
+  if (ongoing !== undefined) {
+    const source = `target_ongoing_requests_per_replica ${ongoing} / ${usualUtilisation}, for requests of ${simulatedRequestSeconds} s; --capacity sets it`;
+    return { capacityQps: ongoing / usualUtilisation / simulatedRequestSeconds, source };
+  }
+  throw new SvcError('SVC_USAGE', `${file} does not say how many requests a replica serves.`, {
+    hint: 'Give the requests per second that a replica serves at most: --capacity 5',
+  });
 }
 
 function overSpot(question: SpotQuestion): Finished<SpotQuestion, SpotAnswer> {
@@ -144,7 +153,8 @@ function meanReplicas({ question, answer }: Finished<RequestQuestion, RequestAns
 }
 
 interface ComparedPolicies {
-  readonly requests: readonly RequestPolicyName[];
+  /** Undefined: all but the one of the file. */
+  readonly requests: readonly RequestPolicyName[] | undefined;
   readonly spot: readonly SpotPolicyName[];
 }
 
@@ -161,7 +171,10 @@ function isSpotPolicy(name: string): name is SpotPolicyName {
 
 /** The policies of `--compare`; all when absent. A list for one of the two kinds leaves the other complete. */
 function comparedPolicies(list: string | undefined): ComparedPolicies {
-  const names = (list ?? '').split(',').map((name) => name.trim()).filter((name) => name !== '');
+  const names = (list ?? '')
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
   for (const name of names) {
     if (isRequestPolicy(name) || isSpotPolicy(name)) continue;
     const meant = didYouMean(name, [...requestNames, ...spotNames]);
@@ -171,7 +184,7 @@ function comparedPolicies(list: string | undefined): ComparedPolicies {
   }
   const requests = names.filter(isRequestPolicy);
   const spot = names.filter(isSpotPolicy);
-  return { requests: requests.length > 0 ? requests : requestNames, spot: spot.length > 0 ? spot : spotNames };
+  return { requests: requests.length > 0 ? requests : undefined, spot: spot.length > 0 ? spot : spotNames };
 }
 
 function numberOf(text: string | undefined, option: string, least: number, most: number): number | undefined {

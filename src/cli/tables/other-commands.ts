@@ -220,7 +220,12 @@ const simulate = defineCommand({
       summary: 'ready replicas needed over spot capacity; otherwise the mean over the requests, or min_replicas',
     },
     spotPrice: { kind: 'value', label: 'SHARE', summary: 'price of a spot replica relative to one on demand; 0.33 when absent' },
-    html: { kind: 'value', label: 'FILE', completes: 'file', summary: 'also write a report with charts there: one file that loads nothing' },
+    html: {
+      kind: 'value',
+      label: 'FILE',
+      completes: 'file',
+      summary: 'also write a report with charts there: one file that loads nothing',
+    },
     ...envOptions,
     json,
   },

@@ -60,8 +60,14 @@ function renderSection({ title, facts, table, charts, legend, caption }: ReportS
 }
 
 /** Scores as a table. Its first column has the numbers that charts refer to, its last one says what each policy is. */
-export function renderScores<Score extends ScoreRow>(label: string, columns: readonly ScoreColumn<Score>[], scores: readonly Score[]): string {
-  const titles = columns.map(({ title }, index) => `<th scope="col"${index === 0 ? ' class="text"' : ''}>${escapeMarkup(titleOf(title))}</th>`);
+export function renderScores<Score extends ScoreRow>(
+  label: string,
+  columns: readonly ScoreColumn<Score>[],
+  scores: readonly Score[],
+): string {
+  const titles = columns.map(
+    ({ title }, index) => `<th scope="col"${index === 0 ? ' class="text"' : ''}>${escapeMarkup(titleOf(title))}</th>`,
+  );
   const rows = scores.map((score, row) => {
     const cells = columns.map(({ value }, index) =>
       index === 0

@@ -38,7 +38,9 @@ function replicaChart(policy: string, points: readonly ScalePoint[], { arrivals,
   const late = inBuckets(points, buckets, (bucket) => bucket.filter((point) => isLate(point, capacityQps)).length);
   const { body, x, y } = timeAxes(seconds, most, 'replicas');
   const bad = late.flatMap((count, index) =>
-    count === 0 ? [] : [`M${coordinate(x(at(index)))} ${drawing.bottom - 3}H${coordinate(Math.max(x(at(index)) + 1.5, x(at(index + 1) || seconds)))}`],
+    count === 0
+      ? []
+      : [`M${coordinate(x(at(index)))} ${drawing.bottom - 3}H${coordinate(Math.max(x(at(index)) + 1.5, x(at(index + 1) || seconds)))}`],
   );
   return {
     title: policy,

@@ -47,7 +47,10 @@ export function zoneChart({ zones, capacity, gapSeconds }: SpotTrace): Chart {
 
 /** One chart for each policy: ready replicas, those on demand, and the target. */
 export function spotCharts({ courses }: SpotAnswer, target: number): readonly Chart[] {
-  const most = courses.reduce((top, { points }) => points.reduce((high, { spot, onDemand }) => Math.max(high, spot + onDemand), top), target);
+  const most = courses.reduce(
+    (top, { points }) => points.reduce((high, { spot, onDemand }) => Math.max(high, spot + onDemand), top),
+    target,
+  );
   return courses.map(({ policy, points }) => spotChart(policy, points, target, most));
 }
 

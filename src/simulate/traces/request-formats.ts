@@ -121,4 +121,5 @@ function parseObject(line: string): ReadonlyMap<string, unknown> | undefined {
 const isAccessLine = (fields: ReadonlyMap<string, unknown> | undefined): boolean =>
   typeof fields?.get('at') === 'number' && fields.has('outcome');
 
-const isProcessLine = (fields: ReadonlyMap<string, unknown> | undefined): boolean => typeof fields?.get('level') === 'number' && fields.has('msg');
+const isProcessLine = (fields: ReadonlyMap<string, unknown> | undefined): boolean =>
+  typeof fields?.get('level') === 'number' && fields.has('msg');
