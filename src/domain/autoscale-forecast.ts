@@ -39,8 +39,11 @@ const errorBins = { count: 60, from: -0.5, width: 0.03 } as const;
 /** Errors lose 1/e of their weight in three hours. */
 const rememberedSteps = 1_080;
 
-/** Assumed before there are errors: a Laplace distribution with the weight of 200 steps. */
-const assumedErrors = { weight: 200, around: 0.03, scale: 0.1 } as const;
+/**
+ * Assumed before there are errors: a Laplace distribution with the weight of 200 steps. Its numbers are for a cold start
+ * of three minutes; they grow with the square root of the time, as the distance of a random walk does.
+ */
+const assumedErrors = { weight: 200, around: 0.03, scale: 0.1, horizon: 19 } as const;
 
 /** The part of a rise over the last minute that is expected to go on. */
 const trendShare = 0.2;
@@ -70,8 +73,8 @@ export interface ForecastPolicy {
 
 /** One step: the new state. Its `required` has the replicas that are required now last. */
 export function forecastStep(memory: ForecastMemory | undefined, policy: ForecastPolicy, signals: LoadSignals): ForecastMemory {
-  const { peaks: before, expected: pending, errors: known, required } = memory ?? startedForecast;
   const horizon = Math.min(longestColdStartSteps, Math.ceil(signals.coldStartSeconds / stepSeconds) + 1);
+  const { peaks: before, expected: pending, errors: known, required } = memory ?? startedForecast(horizon);
   const peaks = keepLast([...before, round(peakOf(signals.recent, policy.ttfbSeconds ?? defaultTtfbSeconds))], keptSteps);
   const isJudged = pending.length > horizon;
   const errors = isJudged ? learned(known, pending.at(-horizon - 1) ?? 0, highest(peaks, horizon + 1)) : known;
@@ -100,19 +103,14 @@ const highest = (values: readonly number[], last: number): number => Math.max(0,
 const round = (value: number): number => Number(value.toPrecision(4));
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
-const startedForecast: ForecastMemory = {
-  peaks: [],
-  expected: [],
-  errors: assumed(),
-  required: [],
-};
-
-function assumed(): readonly number[] {
-  const { weight, around, scale } = assumedErrors;
+function startedForecast(horizon: number): ForecastMemory {
+  const growth = Math.sqrt(horizon / assumedErrors.horizon);
+  const [around, scale] = [assumedErrors.around * growth, assumedErrors.scale * growth];
   const density = Array.from({ length: errorBins.count }, (_, bin) =>
     Math.exp(-Math.abs(errorBins.from + (bin + 0.5) * errorBins.width - around) / scale),
   );
-  return density.map((value) => round((value * weight) / sum(density)));
+  const errors = density.map((value) => round((value * assumedErrors.weight) / sum(density)));
+  return { peaks: [], expected: [], errors, required: [] };
 }
 
 /** The capacity at which no request of the last five minutes would have waited too long, requests per second. */

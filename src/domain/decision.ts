@@ -1,3 +1,4 @@
+import type { LoadSignals } from './autoscale.ts';
 import type { BalancerReplica } from './balancer-link.ts';
 import { endpointSet, type EndpointCandidate } from './endpoint-set.ts';
 import { type Change, type NewEvent, type ReplicaRecord, type ServiceMemory, type ServiceRecord, subjectEvent } from './records.ts';
@@ -22,6 +23,8 @@ export interface World {
   readonly reports: ReadonlyMap<number, ReplicaReport>;
   /** undefined: no autoscaling decision is due. */
   readonly load: LoadReport | undefined;
+  /** Requests in flight by replica id, as far as the balancer reported them. */
+  readonly inFlight?: Readonly<Record<string, number>>;
   /** Whether every provider's machines were listed since this process began. Before, surplus replicas are unknown. */
   readonly isInventoryKnown: boolean;
   /**
@@ -39,6 +42,13 @@ export interface LoadReport {
   readonly busy: number;
   /** Whether the balancer is connected and a whole window was counted. Otherwise the service is not scaled down. */
   readonly isComplete: boolean;
+  readonly detail?: LoadDetail;
+}
+
+/** Finer figures of the balancer, for the autoscalers other than `request_rate`. */
+interface LoadDetail extends Pick<LoadSignals, 'recent' | 'ongoing' | 'queued'> {
+  /** Requests in flight by replica id. */
+  readonly inFlight: Readonly<Record<string, number>>;
 }
 
 /** A replica to launch. */

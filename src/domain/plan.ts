@@ -7,6 +7,9 @@ export interface PlannedReplica {
   readonly state: ReplicaState;
   /** Capacity in requests per second, where replicas differ. */
   readonly qps?: number;
+  /** Price of its machine, US dollars. */
+  readonly hourlyUsd?: number;
+  readonly inFlight?: number;
   /** Its machine is silent: nothing would confirm that its program ends, so another replica is stopped instead. */
   readonly mustKeep?: boolean;
   /** Whether its provider has not described its machine since this process started. */
@@ -16,20 +19,28 @@ export interface PlannedReplica {
 type Action = { readonly type: 'launch' } | { readonly type: 'stop'; readonly replicaId: number };
 
 /**
- * Actions that bring a service to `target` living replicas. Replicas to stop are chosen as in SkyServe: by state (the
- * least serving first), then lower version, lower capacity, higher id. A chosen replica that is unseen and NOT_READY is
- * kept, because its machine may be silent. No other one is stopped instead, because that one may serve.
+ * Actions that bring a service to `target` living replicas. Those to stop are the last ones in `keepOrder`. A chosen
+ * replica that is unseen and NOT_READY is kept, because its machine may be silent. No other one is stopped instead,
+ * because that one may serve. While requests run, the last ready replica is kept.
  */
 export function planReplicas(observed: readonly PlannedReplica[], target: number): readonly Action[] {
   const living = observed.filter((replica) => isAlive(replica.state));
   const missing = target - living.length;
   if (missing >= 0) return Array.from({ length: missing }, () => ({ type: 'launch' }) as const);
-  return keepOrder(living)
+  const stopped = keepOrder(living)
     .toReversed()
     .filter(({ mustKeep }) => mustKeep !== true)
-    .slice(0, -missing)
-    .filter((replica) => !mayBeSilent(replica))
+    .slice(0, -missing);
+  return stopped
+    .filter((replica) => !mayBeSilent(replica) && replica !== lastToServe(living, stopped))
     .map((replica) => ({ type: 'stop', replicaId: replica.id }) as const);
+}
+
+/** The last replica that serves requests in flight. A silent machine does not serve. */
+function lastToServe(living: readonly PlannedReplica[], stopped: readonly PlannedReplica[]): PlannedReplica | undefined {
+  if (living.every(({ inFlight = 0 }) => inFlight === 0)) return undefined;
+  const serving = living.filter(({ state, mustKeep }) => state === 'READY' && mustKeep !== true);
+  return serving.every((replica) => stopped.includes(replica)) ? keepOrder(serving)[0] : undefined;
 }
 
 /** Whether a replica may be stopped: nothing would confirm the end of a program on a silent machine. */
@@ -39,12 +50,25 @@ export function mayStop(replica: PlannedReplica): boolean {
 
 const mayBeSilent = ({ state, isUnseen }: PlannedReplica): boolean => state === 'NOT_READY' && isUnseen === true;
 
-/** The living replicas, most useful first. A scale-down keeps the first ones. */
+/**
+ * The living replicas, most useful first. A scale-down keeps the first ones. Order: the most ready, the newer version,
+ * the cheaper for its capacity, the larger, the one with more requests in flight, the lower id.
+ */
 export function keepOrder<Replica extends PlannedReplica>(observed: readonly Replica[]): readonly Replica[] {
   return observed
     .filter((replica) => isAlive(replica.state))
-    .toSorted((a, b) => usefulness(b.state) - usefulness(a.state) || b.version - a.version || (b.qps ?? 0) - (a.qps ?? 0) || a.id - b.id);
+    .toSorted(
+      (a, b) =>
+        usefulness(b.state) - usefulness(a.state) ||
+        b.version - a.version ||
+        usdPerRequest(a) - usdPerRequest(b) ||
+        (b.qps ?? 0) - (a.qps ?? 0) ||
+        (b.inFlight ?? 0) - (a.inFlight ?? 0) ||
+        a.id - b.id,
+    );
 }
+
+const usdPerRequest = ({ hourlyUsd = 0, qps = 1 }: PlannedReplica): number => hourlyUsd / qps;
 
 const order: readonly ReplicaState[] = [
   'PENDING',

@@ -1,24 +1,20 @@
-import {
-  type AutoscalerMemory,
-  decideTarget,
-  desiredReplicas,
-  initialAutoscaler,
-  nextDecisionMs,
-  requestRate,
-  withinBounds,
-} from './autoscale.ts';
+import { canonicalJson } from '../shared/json.ts';
+import { decideTarget, initialAutoscaler, nextDecisionMs, requestRate, withinBounds } from './autoscale.ts';
+import { signalsOf } from './autoscale-signals.ts';
+import { budgetOf } from './cost-limit.ts';
 import { Draft, type Decision, type World } from './decision.ts';
 import { countReplicas, type PlannedReplica } from './plan.ts';
 import { type ReplicaRecord, type ServiceRecord, subjectEvent } from './records.ts';
 import { launchGate, type LaunchGate } from './replica/crash-loop.ts';
 import { interruptedToDrain } from './replica/interruptions.ts';
 import { fleetOf, withCapacity } from './replica/replica-capacity.ts';
+import { policyAt } from './replica-schedule.ts';
 import type { ReplicaEnd } from './replica/replica-report.ts';
 import { finalStates, isAlive, isEnded, isFailed } from './replica/replica-state.ts';
 import { needsReplacement, silentToEnd, type SilentReplica } from './replica/silent-machines.ts';
 import { attemptsAtOnce, isRolledOut, isSameProbe, isSameProgram, planRollout, provenVersionOf } from './rollout.ts';
 import { serviceState, type ServiceState } from './service-state.ts';
-import type { Task } from './task.ts';
+import type { ReplicaPolicy, Task } from './task.ts';
 
 /** Decides the next actions for a service. Pure: the same world gives the same decision. */
 export function reconcile(world: World): Decision {
@@ -29,7 +25,8 @@ export function reconcile(world: World): Decision {
   if (world.service.desired === 'down') return removed(draft);
   const task = world.versions.get(world.service.version);
   if (task?.service === undefined) return draft.decision();
-  const { gracefulTerminationSeconds, replicaPolicy } = task.service;
+  const { gracefulTerminationSeconds } = task.service;
+  const replicaPolicy = policyAt(task.service.replicaPolicy, world.now);
   const silent = silentReplicas(draft);
   const interrupted = draft.living.flatMap(({ id, state }) => {
     const { notice } = draft.report(id);
@@ -37,7 +34,7 @@ export function reconcile(world: World): Decision {
   });
   const replaced = new Set([...silent, ...interrupted].map(({ id }) => id));
   const remaining = draft.replicas.filter(({ id }) => !replaced.has(id));
-  const target = autoscale(draft, task, remaining);
+  const target = autoscale(draft, { task, policy: replicaPolicy }, remaining);
   const desired = target === 0 && replicaPolicy.minReplicas === 0 ? 0 : target + replicaPolicy.numOverprovision;
   const limits = task.service.update;
   // Of the same program with another probe, no version is safer than the other until the guard gives up.
@@ -168,18 +165,19 @@ function silentReplicas(draft: Draft): readonly SilentReplica[] {
 }
 
 /** The number of replicas that the load requires, within the bounds of the policy and without overprovisioning. */
-function autoscale(draft: Draft, task: Task, remaining: readonly ReplicaRecord[]): number {
+function autoscale(
+  draft: Draft,
+  { task, policy }: { readonly task: Task; readonly policy: ReplicaPolicy },
+  remaining: readonly ReplicaRecord[],
+): number {
   const { load, now } = draft.world;
-  const policy = task.service?.replicaPolicy;
   const known = draft.memory.autoscaler;
-  if (policy === undefined) return 0;
   const before = known === null ? initialAutoscaler(policy) : { ...known, target: withinBounds(policy, known.target) };
   if (load === undefined) return withinBounds(policy, before.target);
-  const facts = { ...load, fleet: fleetOf(task, remaining) };
-  const isBlind = !load.isComplete && desiredReplicas(policy, facts) < before.target;
-  const after = isBlind ? before : decideTarget(before, policy, facts);
-  draft.nextLoadMs = nextDecisionMs(after);
-  if (known === null || !isSame(known, after)) draft.patch({ memory: { ...draft.memory, autoscaler: after } });
+  const signals = signalsOf(load, draft.replicas);
+  const after = decideTarget(before, policy, { ...load, fleet: fleetOf(task, remaining), ...(signals && { signals }) });
+  draft.nextLoadMs = nextDecisionMs(after, policy);
+  if (known === null || canonicalJson(known) !== canonicalJson(after)) draft.patch({ memory: { ...draft.memory, autoscaler: after } });
   if (after.target !== before.target) {
     const rate = `${requestRate(load).toFixed(2)} requests/s in the last minute`;
     const reason = load.busy === 0 ? rate : `${rate}, ${load.busy} queued or in flight`;
@@ -187,9 +185,6 @@ function autoscale(draft: Draft, task: Task, remaining: readonly ReplicaRecord[]
   }
   return after.target;
 }
-
-const isSame = (a: AutoscalerMemory, b: AutoscalerMemory): boolean =>
-  a.target === b.target && a.upCount === b.upCount && a.downCount === b.downCount;
 
 /**
  * The guard of launches of a version. The service record remembers that the guard gave up on the service's version,
@@ -217,13 +212,14 @@ function scale(
     readonly gateFor: (version: number) => LaunchGate;
   },
 ): void {
-  const { now, isInventoryKnown, service } = draft.world;
+  const { now, isInventoryKnown, service, inFlight } = draft.world;
   const planned = withCapacity(task, remaining).map((replica) => {
     const { type } = draft.report(replica.id).machine;
     // A replica that waits for its adoption is not replaced.
     const isWaiting = goal.version === service.version && isTakenOver(draft.world, replica.version);
     const version = isWaiting ? service.version : replica.version;
-    return { ...replica, version, mustKeep: type === 'silent', isUnseen: type === 'unseen' } satisfies PlannedReplica;
+    const facts = { hourlyUsd: replica.offer?.hourlyUsd ?? 0, inFlight: inFlight?.[replica.id] ?? 0 };
+    return { ...replica, ...facts, version, mustKeep: type === 'silent', isUnseen: type === 'unseen' } satisfies PlannedReplica;
   });
   const actions = planRollout(planned, goal);
   const desiredText = `The service is to have ${countReplicas(goal.target)}`;
@@ -234,6 +230,7 @@ function scale(
       : { cause: 'update', reason: `Version ${goal.version} takes the place of version ${versionOf.get(id)}.` };
   const gates = new Map([goal.version, goal.fallback ?? goal.version].map((version) => [version, gateFor(version)]));
   const launched = new Map<number, number>();
+  const budget = budgetOf(task.service?.maxHourlyCost, draft.replicas);
   for (const action of actions) {
     if (action.type === 'stop') {
       if (isInventoryKnown) draft.stop(action.replicaId, whyStopped(action.replicaId));
@@ -244,9 +241,25 @@ function scale(
     const living = planned.filter((replica) => replica.version === version && isAlive(replica.state)).length + (launched.get(version) ?? 0);
     if (gate.notBefore > now) draft.wakeAt = Math.min(draft.wakeAt ?? Number.POSITIVE_INFINITY, gate.notBefore);
     if (living >= gate.atMost || gate.gaveUp || gate.notBefore > now) continue;
+    if (!budget.allows()) continue;
     launched.set(version, (launched.get(version) ?? 0) + 1);
     draft.launch(version, `${desiredText}.`);
   }
+  reportBudget(draft, budget.refused, { desiredText, limitUsd: task.service?.maxHourlyCost ?? 0 });
+}
+
+/** Remembers whether the limit of the price keeps replicas from being launched, for the status; an event says it once. */
+function reportBudget(
+  draft: Draft,
+  refused: number,
+  { desiredText, limitUsd }: { readonly desiredText: string; readonly limitUsd: number },
+): void {
+  const { costLimited, ...memory } = draft.memory;
+  if (refused === (costLimited ?? 0)) return;
+  draft.patch({ memory: refused === 0 ? memory : { ...memory, costLimited: refused } });
+  if (costLimited !== undefined || refused === 0) return;
+  const message = `${desiredText}, but max_hourly_cost ($${limitUsd}) does not allow ${countReplicas(refused, 'more')}.`;
+  draft.event({ at: draft.world.now, cause: 'cost-limit', message });
 }
 
 function reportState(draft: Draft, desired: number, gaveUp: boolean): void {

@@ -56,6 +56,8 @@ export interface ServiceMemory {
    * adopted whose probe changes.
    */
   readonly update?: { readonly from: number; readonly at: number; readonly adoptedAt?: number } | undefined;
+  /** Replicas that `max_hourly_cost` keeps from being launched; absent for none. */
+  readonly costLimited?: number;
   /** Knowledge about locations; absent in records of older versions. */
   readonly placement?: PlacementMemory;
   /**

@@ -107,6 +107,8 @@ export interface ServiceSpec {
   readonly expose: boolean;
   readonly loadBalancer: LoadBalancerSpec;
   readonly update: UpdatePolicy;
+  /** Most that all replicas may cost, US dollars per hour. Stored versions may lack it. */
+  readonly maxHourlyCost?: number | undefined;
 }
 
 /** How an update replaces replicas. `surge` and `maxUnavailable` are not both 0. */
@@ -159,4 +161,13 @@ export interface ReplicaPolicy {
   readonly dynamicOndemandFallback: boolean;
   readonly baseOndemandFallbackReplicas: number;
   readonly spotPlacer: 'dynamic_fallback' | undefined;
+  readonly schedule?: readonly ScheduleEntry[] | undefined;
+}
+
+/** Bounds that hold from each moment of a cron expression until the next moment of any entry. */
+export interface ScheduleEntry {
+  readonly cron: string;
+  readonly timezone: string;
+  readonly minReplicas: number;
+  readonly maxReplicas: number;
 }

@@ -59,7 +59,7 @@ export class Reconciler implements Loop {
 
   /** `count` requests reached the balancer; `queued` requests are in the request queue. */
   arrivals(count: number, queued: number): void {
-    this.#load.arrivals(count);
+    this.#load.arrivals(count, { inFlight: this.#balancer.view.inFlight, queued });
     // From zero replicas, a request triggers a decision at once, even one from before this process started.
     if ((count > 0 || queued > 0) && this.#drivers.size === 0) {
       this.#load.decideNow();
@@ -176,6 +176,7 @@ export class Reconciler implements Loop {
       replicas,
       reports: reports.all,
       load: this.#load.report(this.#balancer.view, service.memory.autoscaler !== null),
+      inFlight: this.#balancer.view.inFlight,
       isInventoryKnown: this.#isInventoryKnown,
       leftovers: this.#leftovers,
     };
