@@ -2,7 +2,7 @@ import { coordinate, escapeMarkup } from './markup.ts';
 import { linear, niceTicks, timeTicks, type Scale } from './scale.ts';
 
 /** Size of every drawing, in its own units. The page scales it to its column. */
-export const drawing = { width: 520, height: 226, left: 46, right: 508, top: 24, bottom: 196 } as const;
+export const drawing = { width: 520, height: 226, left: 46, right: 496, top: 24, bottom: 196 } as const;
 
 /** One drawing with its title. */
 export interface Chart {

@@ -2,7 +2,7 @@ import { isLate, type RequestAnswer, type RequestScore } from '../request-simula
 import type { ScalePoint, ScaleTrace } from '../scale-world.ts';
 import { drawing, timeAxes, valueAxis, type Chart } from './chart.ts';
 import { coordinate, escapeMarkup, polyline, stepPath } from './markup.ts';
-import { inBuckets, linear, mean, niceTicks, squareRoot, type Scale } from './scale.ts';
+import { inBuckets, logarithmic, mean, squareRoot, type Scale } from './scale.ts';
 
 /** Values across a drawing: more than its pixels would not show. */
 const buckets = 400;
@@ -64,23 +64,23 @@ function replicaChart(policy: string, points: readonly ScalePoint[], { arrivals,
 /** Cost against late requests. The numbers are those of the rows of the table. */
 export function costChart(scores: readonly RequestScore[]): Chart {
   const costs = scores.map(({ cost }) => cost);
-  const costTicks = niceTicks(Math.max(...costs) * 1.02, 6);
-  const [step = 1] = costTicks.slice(1);
-  const start = Math.floor((Math.min(...costs) * 0.98) / step) * step;
-  const shownTicks = costTicks.filter((cost) => cost >= start - 1e-9);
+  const [least, most] = [Math.min(...costs) / 1.05, Math.max(...costs) * 1.05];
+  const x = logarithmic(least, most, drawing.left, drawing.right - 24);
+  const costTicks = apart(
+    costMarks.filter((cost) => cost >= least && cost <= most),
+    x,
+    leastCostDistance,
+  );
   const mostLate = Math.max(0.01, ...scores.map(({ late }) => late));
   const shares = lateShares.filter((_, index) => (lateShares[index - 1] ?? 0) < mostLate);
-  const across = linear((costTicks.at(-1) ?? 1) - start, drawing.left, drawing.right - 24);
-  const x: Scale = (cost) => across(cost - start);
   const y = squareRoot(shares.at(-1) ?? 1, drawing.bottom, drawing.top + 14);
-  const lateTicks: number[] = [];
-  for (const share of shares) if (lateTicks.every((other) => Math.abs(y(other) - y(share)) > leastTickDistance)) lateTicks.push(share);
+  const lateTicks = apart(shares, y, leastLateDistance);
   const dots = scores.map((score) => {
     const title = `${score.policy}: cost ${score.cost.toFixed(3)}, late ${percent(score.late)}`;
     return `<g><title>${escapeMarkup(title)}</title>${dot(score.kind, { x: x(score.cost), y: y(score.late) })}</g>`;
   });
   const labels = labelsOf(scores.map(({ cost, late }) => ({ x: x(cost), y: y(late) })));
-  const ticks = shownTicks.map(
+  const ticks = costTicks.map(
     (cost) =>
       `<path class="grid" d="M${coordinate(x(cost))} ${drawing.bottom}v4"/><text class="mid" x="${coordinate(x(cost))}" y="${drawing.bottom + 18}">${cost}</text>`,
   );
@@ -98,13 +98,25 @@ export function costChart(scores: readonly RequestScore[]): Chart {
       ...labels.map(({ text, ...at }) => `<text class="label" x="${coordinate(at.x + 8)}" y="${coordinate(at.y - 5)}">${text}</text>`),
     ].join(''),
     caption:
-      'To the right: cost relative to the bound. Up: share of late requests, on a square-root scale. The numbers are rows of the table. ' +
+      'To the right: cost relative to the bound, on a logarithmic scale. Up: share of late requests, on a square-root scale. The numbers are rows of the table. ' +
       '<span class="own">● svc</span> <span class="baseline">■ other tools</span> <span class="bound">◆ bound</span>',
   };
 }
 
-/** Labels that are closer would touch. */
-const leastTickDistance = 17;
+/** Distances in the drawing below which labels would touch. */
+const leastLateDistance = 17;
+const leastCostDistance = 34;
+
+/** The marks that are far enough from the ones before them. 1 is kept before all others: the cost of the bound. */
+function apart(marks: readonly number[], scale: Scale, distance: number): readonly number[] {
+  const kept: number[] = [];
+  for (const mark of marks.toSorted((a, b) => Number(b === 1) - Number(a === 1) || a - b))
+    if (kept.every((other) => Math.abs(scale(other) - scale(mark)) > distance)) kept.push(mark);
+  return kept;
+}
+
+/** Values on the axis of costs. */
+const costMarks = [0.05, 0.1, 0.25, 0.5, 0.75, 1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.75, 2, 2.5, 3, 4, 5, 6, 8, 10, 15, 20, 50, 100];
 
 /** Values on the axis of late requests. */
 const lateShares = [0, 0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1];

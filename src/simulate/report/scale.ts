@@ -12,6 +12,12 @@ export function squareRoot(largest: number, from: number, to: number): Scale {
   return (value) => whole(Math.sqrt(Math.max(0, value)));
 }
 
+/** Equal factors, for values above 0. */
+export function logarithmic(smallest: number, largest: number, from: number, to: number): Scale {
+  const whole = linear(Math.log(largest / smallest), from, to);
+  return (value) => whole(Math.log(value / smallest));
+}
+
 /** About `count` round values from 0 up to at least `largest`; the last one is the end of the axis. */
 export function niceTicks(largest: number, count: number): readonly number[] {
   if (!(largest > 0)) return [0, 1];
