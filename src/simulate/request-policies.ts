@@ -8,8 +8,15 @@ export interface RequestPolicy {
   /** `own`: svc can run it. `baseline`: it stands for another tool. */
   readonly kind: 'own' | 'baseline';
   readonly summary: string;
-  /** `policy`: of the service file. `capacityQps`: what a replica serves at most. */
-  readonly scaler: (policy: ReplicaPolicy, capacityQps: number) => ScalerKind;
+  /** `policy`: of the service file. */
+  readonly scaler: (policy: ReplicaPolicy, setting: Setting) => ScalerKind;
+}
+
+/** What policies are compared with. */
+interface Setting {
+  /** What a replica serves at most. */
+  readonly capacityQps: number;
+  readonly startedAt: number | undefined;
 }
 
 /** Autoscalers by the names that `--compare` takes. */
@@ -17,17 +24,17 @@ export const requestPolicies = {
   request_rate: {
     kind: 'own',
     summary: "the request rate of the last minute, with the file's delays",
-    scaler: (policy, capacityQps) => own('request_rate', policy, capacityQps),
+    scaler: (policy, setting) => own('request_rate', policy, setting),
   },
   concurrency: {
     kind: 'own',
     summary: 'requests that are queued or in flight',
-    scaler: (policy, capacityQps) => own('concurrency', policy, capacityQps),
+    scaler: (policy, setting) => own('concurrency', policy, setting),
   },
   forecast: {
     kind: 'own',
     summary: 'rate, trend over the cold start, backlog and noise',
-    scaler: (policy, capacityQps) => own('forecast', policy, capacityQps),
+    scaler: (policy, setting) => own('forecast', policy, setting),
   },
   skyserve: {
     kind: 'baseline',
@@ -65,20 +72,21 @@ export function fileScaler(policy: ReplicaPolicy): RequestPolicy {
   return {
     kind: 'own',
     summary: `the policy of the file: ${name ?? 'a fixed number of replicas'}`,
-    scaler: (_, capacityQps) => (name === undefined ? policyScaler('fixed', policy) : own(name, policy, capacityQps)),
+    scaler: (_, setting) => (name === undefined ? policyScaler('fixed', policy, setting.startedAt) : own(name, policy, setting)),
   };
 }
 
 /** With targets for the simulated replica: one that the file lacks, and one in requests of the world's duration. */
-function own(autoscaler: Autoscaler, policy: ReplicaPolicy, capacityQps: number): ScalerKind {
+function own(autoscaler: Autoscaler, policy: ReplicaPolicy, { capacityQps, startedAt }: Setting): ScalerKind {
   const usualQps = usualUtilisation * capacityQps;
   const { targetQpsPerReplica: target = usualQps } = policy;
-  return policyScaler(autoscaler, {
+  const complete = {
     ...policy,
     autoscaler,
     targetQpsPerReplica: typeof target === 'number' ? target : weakestTarget(target),
     targetOngoingRequestsPerReplica: usualQps * simulatedRequestSeconds,
-  });
+  };
+  return policyScaler(autoscaler, complete, startedAt);
 }
 
 /** The world has replicas of one kind: of several, the one that serves the fewest requests. */

@@ -7,7 +7,7 @@ const hour = 3_600;
 
 function scoresOf(arrivals: readonly number[], change: Partial<typeof policy> = {}, compared: 'fixed_peak' | 'skyserve' = 'fixed_peak') {
   const trace = { arrivals, capacityQps: 10, coldStartSeconds: 60 };
-  return simulateRequests({ trace, policy: { ...policy, ...change }, compared: [compared] });
+  return simulateRequests({ trace, startedAt: undefined, policy: { ...policy, ...change }, compared: [compared] });
 }
 
 test('the policy of the file comes first, the bound last, and a constant load costs the same with a fixed number', () => {

@@ -17,6 +17,8 @@ const lateAfterSeconds = 5;
 /** What a simulation over requests compares. */
 export interface RequestQuestion {
   readonly trace: ScaleTrace;
+  /** Wall time of the first second, ms, for schedules; undefined when the trace has no dates. */
+  readonly startedAt: number | undefined;
   /** Of the service file. */
   readonly policy: ReplicaPolicy;
   /** Policies beside the one of the file. */
@@ -47,17 +49,17 @@ export interface RequestAnswer {
 }
 
 /** The name of the file's own policy in results. */
-export const filePolicy = 'file';
+const filePolicy = 'file';
 
 /** Runs the file's policy and the compared ones over the same requests. */
-export function simulateRequests({ trace, policy, compared }: RequestQuestion): RequestAnswer {
+export function simulateRequests({ trace, startedAt, policy, compared }: RequestQuestion): RequestAnswer {
   const least = leastReplicaSeconds(trace);
   const entries: readonly (readonly [string, RequestPolicy])[] = [
     [filePolicy, fileScaler(policy)],
     ...compared.map((name) => [name, requestPolicies[name]] as const),
   ];
   const runs = entries.map(([name, { kind, summary, scaler }]) => {
-    const { series, ...result } = runScale(trace, scaler(policy, trace.capacityQps), {
+    const { series, ...result } = runScale(trace, scaler(policy, { capacityQps: trace.capacityQps, startedAt }), {
       initialReplicas: startReplicas(trace, policy),
       pointEverySeconds: pointSeconds,
     });

@@ -17,6 +17,7 @@ export function someFindings({ service = 'service.yaml', zone = 'us-east-1a', da
   const arrivals = Array.from({ length: days * 86_400 }, (_, second) => Math.floor(10 + 8 * Math.sin(second / 3_000) + random() * 6));
   const requests: RequestQuestion = {
     trace: { arrivals, capacityQps: 3, coldStartSeconds: 60 },
+    startedAt: undefined,
     policy: { ...aServiceSpec().replicaPolicy, minReplicas: 1, maxReplicas: 20, targetQpsPerReplica: 2.1 },
     compared: ['knative'],
   };
@@ -30,6 +31,7 @@ export function someFindings({ service = 'service.yaml', zone = 'us-east-1a', da
   };
   return {
     service,
+    hourlyUsd: undefined,
     requests: { name: 'day.csv', facts: ['A day of requests.'], question: requests, answer: simulateRequests(requests) },
     spot: [{ name: 'week', facts: ['A week of capacity.'], question: spot, answer: simulateSpot(spot) }],
   };

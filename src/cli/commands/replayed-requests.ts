@@ -8,13 +8,15 @@ import { apiFor, textLines } from './one-service.ts';
 const replayedMs = 86_400_000;
 
 /** What a running service has been through. */
-export interface ReplayedService {
+interface ReplayedService {
   readonly trace: RequestTrace;
   /** Median time from launch to ready of its replicas, s; undefined while none was ready. */
   readonly coldStartSeconds: number | undefined;
+  /** Price of its newest replica with a known one. */
+  readonly hourlyUsd: number | undefined;
 }
 
-/** The requests of the last day of a running service, by its access log, and the cold start of its replicas. */
+/** The requests of the last day of a running service, by its access log, and the cold start and price of its replicas. */
 export async function replayedService(name: string, context: CommandContext): Promise<ReplayedService> {
   const api = await apiFor(name, context);
   const { replicas } = await api.call('getService', { params: { name } });
@@ -32,7 +34,8 @@ export async function replayedService(name: string, context: CommandContext): Pr
       hint: `Its access log has none. Run: svc serve logs ${name} --load-balancer`,
     });
   }
-  return { trace: reader.finish(), coldStartSeconds: coldStartOf(replicas) };
+  const hourlyUsd = replicas.findLast((replica) => replica.hourlyUsd !== null)?.hourlyUsd ?? undefined;
+  return { trace: reader.finish(), coldStartSeconds: coldStartOf(replicas), hourlyUsd };
 }
 
 /** The arrival of a request, ms. Undefined for lines about the balancer's process, which are in the same log. */

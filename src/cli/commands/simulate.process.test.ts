@@ -99,6 +99,7 @@ test('--json has the settings and every score; --set changes the policy of the f
   expect(code).toBe(0);
   expect(JSON.parse(stdout)).toEqual({
     service: 'service.yaml',
+    hourlyUsd: null,
     requests: {
       trace: { name: 'hour.csv.gz', seconds: 3_600, requests: 50_400 },
       capacityQps: 7,
@@ -121,6 +122,15 @@ test('--json has the settings and every score; --set changes the policy of the f
       },
     ],
   });
+});
+
+test('--price shows money beside the relative cost', async () => {
+  const { stdout } = await simulate(
+    'service.yaml --requests hour.csv --spot zones.json --compare fixed_peak,round_robin --price 0.6 --spot-price 0.5',
+  );
+  expect(stdout).toMatch(/^POLICY +COST +USD +AVAILABLE/m);
+  expect(stdout).toMatch(/^bound +1\.000 +1\.00 /m);
+  expect(stdout).toMatch(/^round_robin +0\.500 +0\.60 /m);
 });
 
 test('--html writes a report and says where it is', async () => {
@@ -181,7 +191,9 @@ test('--with replays the last day of a running service with the cold start of it
     ...Array.from({ length: 1_800 }, (_, second) => access(1_800 - second)),
   ];
   const at = (seconds: number): string => new Date(now + seconds * 1_000).toISOString();
-  const replicas = [40, 90, 70].map((readySeconds, index) => aReplicaView({ id: index + 1, launchedAt: at(0), readyAt: at(readySeconds) }));
+  const replicas = [40, 90, 70].map((readySeconds, index) =>
+    aReplicaView({ id: index + 1, hourlyUsd: 0.5, launchedAt: at(0), readyAt: at(readySeconds) }),
+  );
   const { code, stdout, calls } = await simulate('chat --with service.yaml --compare skyserve --json', {
     clock,
     routes: { getService: () => aServiceView({ replicas }), serviceLogs: () => log },
@@ -189,6 +201,7 @@ test('--with replays the last day of a running service with the cold start of it
   expect(code).toBe(0);
   expect(JSON.parse(stdout)).toMatchObject({
     service: 'chat',
+    hourlyUsd: 0.5,
     requests: { trace: { name: 'access log of chat', seconds: 1_800, requests: 1_800 }, coldStartSeconds: 70 },
   });
   expect(calls.at(-1)?.input).toEqual({ params: { name: 'chat' }, query: { target: 'load-balancer', follow: false } });

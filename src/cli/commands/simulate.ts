@@ -33,6 +33,7 @@ interface SimulateArgs extends TaskArgs {
   readonly capacity: string | undefined;
   readonly replicas: number | undefined;
   readonly spotPrice: string | undefined;
+  readonly price: string | undefined;
   readonly compare: string | undefined;
   readonly set: readonly string[];
   readonly html: string | undefined;
@@ -49,6 +50,7 @@ export async function simulate(args: SimulateArgs, context: CommandContext): Pro
   const coldStartSeconds = numberOf(args.coldStart, '--cold-start', 0, 86_400);
   const spotPrice = numberOf(args.spotPrice, '--spot-price', 0.001, 1) ?? usualSpotPrice;
   const capacity = numberOf(args.capacity, '--capacity', 0.000_001, 1_000_000);
+  const price = numberOf(args.price, '--price', 0, 1_000_000);
   const isReplay = args.with !== undefined;
   if (!isReplay && args.requests === undefined && args.spot.length === 0) {
     throw new SvcError('SVC_USAGE', 'There is nothing to simulate: no trace is given.', {
@@ -81,7 +83,7 @@ export async function simulate(args: SimulateArgs, context: CommandContext): Pro
     const question = { trace: await readSpotFile(path, context), target, spotPrice, compared: given.spot };
     spot.push(overSpot({ ...question, coldStartSeconds: settings.coldStartSeconds }));
   }
-  const findings: Findings = { service: basename(args.target), requests, spot };
+  const findings: Findings = { service: basename(args.target), hourlyUsd: price ?? replayed?.hourlyUsd, requests, spot };
   if (args.html !== undefined) await writeReport(resolve(cwd, args.html), findings);
   if (args.json) ui.json(asJson(findings));
   else for (const line of renderFindings(findings, ui)) ui.print(line);
@@ -107,7 +109,12 @@ function overRequests(trace: RequestTrace, name: string, settings: RequestSettin
     });
   }
   const { capacityQps, source } = capacityOf(settings);
-  const question: RequestQuestion = { trace: { arrivals, capacityQps, coldStartSeconds }, policy, compared: compared.requests };
+  const question: RequestQuestion = {
+    trace: { arrivals, capacityQps, coldStartSeconds },
+    startedAt: trace.startedAt,
+    policy,
+    compared: compared.requests,
+  };
   const total = arrivals.reduce((sum, count) => sum + count, 0);
   const facts = [
     `${name}: ${duration(arrivals.length)}, ${Math.round(total)} requests, ${rate(total / arrivals.length)} on average; read as ${trace.format.replaceAll('_', ' ')}.`,
@@ -205,9 +212,10 @@ async function writeReport(path: string, findings: Findings): Promise<void> {
   }
 }
 
-function asJson({ service, requests, spot }: Findings) {
+function asJson({ service, hourlyUsd, requests, spot }: Findings) {
   return {
     service,
+    hourlyUsd: hourlyUsd ?? null,
     requests: requests === undefined ? null : requestsAsJson(requests),
     spot: spot.map(({ name, question: { trace, compared: _compared, ...settings }, answer }) => ({
       trace: { name, zones: trace.zones, gapSeconds: trace.gapSeconds, steps: trace.capacity[0]?.length ?? 0 },

@@ -5,10 +5,10 @@ import type { Ui } from '../ui.ts';
 import { renderTable } from './table.ts';
 
 /** The findings of a simulation for people. */
-export function renderFindings({ requests, spot }: Findings, ui: Pick<Ui, 'paint' | 'outWidth'>): readonly string[] {
+export function renderFindings({ hourlyUsd, requests, spot }: Findings, ui: Pick<Ui, 'paint' | 'outWidth'>): readonly string[] {
   const sections = [
-    ...(requests === undefined ? [] : [section(requests.facts, requestColumns, requests.answer.scores, requestLegend, ui)]),
-    ...spot.map(({ facts, answer }) => section(facts, spotColumns, answer.scores, spotLegend, ui)),
+    ...(requests === undefined ? [] : [section(requests.facts, requestColumns(hourlyUsd), requests.answer.scores, requestLegend, ui)]),
+    ...spot.map(({ facts, question, answer }) => section(facts, spotColumns(hourlyUsd, question.spotPrice), answer.scores, spotLegend, ui)),
   ];
   return sections.flatMap((lines, index) => (index === 0 ? lines : ['', ...lines]));
 }

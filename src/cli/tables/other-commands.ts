@@ -220,6 +220,11 @@ const simulate = defineCommand({
       summary: 'ready replicas needed over spot capacity; otherwise the mean over the requests, or min_replicas',
     },
     spotPrice: { kind: 'value', label: 'SHARE', summary: 'price of a spot replica relative to one on demand; 0.33 when absent' },
+    price: {
+      kind: 'value',
+      label: 'USD',
+      summary: 'of a replica on demand per hour, to show money too; with --with, that of its replicas when absent',
+    },
     html: {
       kind: 'value',
       label: 'FILE',

@@ -16,6 +16,8 @@ export interface Finished<Question, Answer> {
 /** Everything that one run of `svc simulate` found. */
 export interface Findings {
   readonly service: string;
+  /** Price of a replica on demand, if it is known. */
+  readonly hourlyUsd: number | undefined;
   readonly requests: Finished<RequestQuestion, RequestAnswer> | undefined;
   readonly spot: readonly Finished<SpotQuestion, SpotAnswer>[];
 }
@@ -29,14 +31,14 @@ export const spotLegend =
   'COST: money relative to all replicas on demand. AVAILABLE: share of the time with enough ready replicas. FAILED: requests that exceed their capacity, or run on a replica when it is lost. Means of 3 runs.';
 
 /** The report of `svc simulate` as one HTML document that loads nothing. */
-export function renderReport({ service, requests, spot }: Findings): string {
+export function renderReport({ service, hourlyUsd, requests, spot }: Findings): string {
   const sections: ReportSection[] = [];
   if (requests !== undefined) {
     const { question, answer, name, facts } = requests;
     sections.push({
       title: `Requests: ${name}`,
       facts,
-      table: renderScores('Policies over requests', requestColumns, answer.scores),
+      table: renderScores('Policies over requests', requestColumns(hourlyUsd), answer.scores),
       charts: [costChart(answer.scores), requestChart(question.trace), ...replicaCharts(answer, question.trace)],
       legend: requestLegend,
       caption:
@@ -47,7 +49,7 @@ export function renderReport({ service, requests, spot }: Findings): string {
     sections.push({
       title: `Spot: ${name}`,
       facts,
-      table: renderScores('Policies over spot capacity', spotColumns, answer.scores),
+      table: renderScores('Policies over spot capacity', spotColumns(hourlyUsd, question.spotPrice), answer.scores),
       charts: [zoneChart(question.trace), ...spotCharts(answer, question.target)],
       legend: spotLegend,
       caption:

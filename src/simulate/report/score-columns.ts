@@ -9,8 +9,28 @@ export interface ScoreColumn<Score> {
   readonly dropOrder?: number;
 }
 
-/** Scores of policies over requests. */
-export const requestColumns: readonly ScoreColumn<RequestScore>[] = [
+/** Columns for scores over requests; with money if the price of a replica is known. */
+export function requestColumns(hourlyUsd: number | undefined): readonly ScoreColumn<RequestScore>[] {
+  return withMoney(requestScores, hourlyUsd, ({ replicaHours }) => replicaHours);
+}
+
+/** The same over spot capacity. The price is that of a replica on demand. */
+export function spotColumns(hourlyUsd: number | undefined, spotPrice: number): readonly ScoreColumn<SpotScore>[] {
+  return withMoney(spotScores, hourlyUsd, ({ spotHours, onDemandHours }) => spotHours * spotPrice + onDemandHours);
+}
+
+/** Money is beside the relative cost. */
+function withMoney<Score>(
+  columns: readonly ScoreColumn<Score>[],
+  hourlyUsd: number | undefined,
+  hours: (score: Score) => number,
+): readonly ScoreColumn<Score>[] {
+  if (hourlyUsd === undefined) return columns;
+  const usd = { title: 'USD', value: (score: Score) => (hours(score) * hourlyUsd).toFixed(2) };
+  return [...columns.slice(0, 2), usd, ...columns.slice(2)];
+}
+
+const requestScores: readonly ScoreColumn<RequestScore>[] = [
   { title: 'POLICY', value: ({ policy }) => policy },
   { title: 'COST', value: ({ cost }) => cost.toFixed(3) },
   { title: 'AVAILABLE', value: ({ available }) => percent(available) },
@@ -21,8 +41,7 @@ export const requestColumns: readonly ScoreColumn<RequestScore>[] = [
   { title: 'MEAN_WAIT', value: ({ meanWaitSeconds }) => `${meanWaitSeconds.toFixed(2)}s`, dropOrder: 1 },
 ];
 
-/** Scores of policies over spot capacity. */
-export const spotColumns: readonly ScoreColumn<SpotScore>[] = [
+const spotScores: readonly ScoreColumn<SpotScore>[] = [
   { title: 'POLICY', value: ({ policy }) => policy },
   { title: 'COST', value: ({ cost }) => cost.toFixed(3) },
   { title: 'AVAILABLE', value: ({ available }) => percent(available) },
@@ -34,6 +53,6 @@ export const spotColumns: readonly ScoreColumn<SpotScore>[] = [
 ];
 
 /** Two decimals: what goals and comparisons are written in. */
-export function percent(share: number): string {
+function percent(share: number): string {
   return `${(share * 100).toFixed(2)}%`;
 }
