@@ -112,6 +112,7 @@ export const serviceView = z.strictObject({
   hourlyUsd: z.number(),
   reason: z.string().nullable(),
   update: updateView.optional().describe('Until all replicas are of `version`'),
+  costLimited: z.int().optional().describe('Replicas that `max_hourly_cost` keeps from being launched'),
   controllerPid: z.int().nullable().describe("Process of the service's reconciler"),
   balancerPid: z.int().nullable(),
   processCrashes: z

@@ -81,6 +81,7 @@ export function serviceView(
     hourlyUsd: replicas.reduce((sum, replica) => sum + (isEnded(replica.state) ? 0 : (replica.offer?.hourlyUsd ?? 0)), 0),
     reason: service.reason,
     ...updateView(service, replicas),
+    ...(service.memory.costLimited === undefined ? {} : { costLimited: service.memory.costLimited }),
     controllerPid: processes.reconciler?.pid ?? null,
     balancerPid: processes.balancer?.pid ?? null,
     processCrashes: processes.crashes.map(({ lastAt, ...crash }) => ({ ...crash, lastAt: isoTime(lastAt) })),

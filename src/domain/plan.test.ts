@@ -47,6 +47,27 @@ test('among replicas in the same state, stops the one with less capacity first',
   expect(keepOrder(observed).map(({ id }) => id)).toEqual([2, 1, 3]);
 });
 
+const stopsOf = (observed: readonly PlannedReplica[], target: number): readonly unknown[] =>
+  planReplicas(observed, target).map((action) => action.type === 'stop' && action.replicaId);
+
+test('among replicas in the same state, stops the dearest for its capacity first, then the least loaded', () => {
+  const observed = [
+    { ...aReplica(1, 'READY'), hourlyUsd: 1, inFlight: 2 },
+    { ...aReplica(2, 'READY'), hourlyUsd: 3, inFlight: 9 },
+    { ...aReplica(3, 'READY'), hourlyUsd: 4, qps: 8 },
+    { ...aReplica(4, 'READY'), hourlyUsd: 1, inFlight: 1 },
+    { ...aReplica(5, 'READY'), hourlyUsd: 1, inFlight: 2 },
+  ];
+  expect(stopsOf(observed, 1)).toEqual([2, 4, 5, 1]);
+});
+
+test('while requests run, the last ready replica on a machine that reports is kept', () => {
+  const silent = { ...aReplica(1, 'READY'), mustKeep: true };
+  const serving = { ...aReplica(2, 'READY'), inFlight: 1 };
+  expect(stopsOf([silent, serving, aReplica(3, 'READY')], 1)).toEqual([3]);
+  expect(stopsOf([silent, { ...serving, inFlight: 0 }, aReplica(3, 'READY')], 1)).toEqual([3, 2]);
+});
+
 test('never both launches and stops, and stops only living replicas, each once', () => {
   const property = fc.property(replicas, fc.nat(20), (observed, target) => {
     const actions = planReplicas(observed, target);

@@ -72,6 +72,24 @@ test('with an incomplete load report, the service scales up but not down', () =>
   expect([more.launch.length, more.events.map(({ cause }) => cause)]).toEqual([2, ['autoscale', 'derived']]);
 });
 
+test('the schedule gives the bounds at once, without a new load report', () => {
+  const entry = { timezone: 'UTC', minReplicas: 3, maxReplicas: 3 };
+  const world = (cron: string) => aWorld({ versions: new Map([[1, aTaskWith({ schedule: [{ ...entry, cron }] })]]), load: undefined });
+  // The world's time is 100 s after midnight of a Thursday.
+  expect(reconcile(world('1 0 * * thu')).launch.length).toBe(3);
+  expect(reconcile({ ...world('1 0 * * thu'), now: 50_000 }).launch.length).toBe(3);
+});
+
+test('the forecast plans for the median cold start of the replicas', () => {
+  const policy = { minReplicas: 1, maxReplicas: 50, autoscaler: 'forecast', targetQpsPerReplica: 7 } as const;
+  const replicas = [60_000, 5_000, 90_000].map((ms, index) => ready(index + 1, { createdAt: 0, firstReadyAt: ms }));
+  const detail = { recent: Array.from({ length: 60 }, () => 500), ongoing: { minute: 0, moment: 0 }, queued: 0, inFlight: {} };
+  const load = { requestsInWindow: 3_000, busy: 0, isComplete: true, detail };
+  const decision = reconcile(aWorld({ versions: new Map([[1, aTaskWith(policy)]]), replicas, load }));
+  expect(decision.service.memory?.autoscaler?.target).toBeGreaterThanOrEqual(6);
+  expect(decision.nextLoadMs).toBe(10_000);
+});
+
 test("after failures, the next launch is delayed until the decision's wakeAt", () => {
   const failure = { at: 99_900, everReady: false, readyMs: 0, killed: false };
   const service = aService({ memory: { ...aService().memory, failures: [failure, failure] } });

@@ -18,3 +18,12 @@ function entryAt(schedule: readonly ScheduleEntry[], now: number): ScheduleEntry
   }
   return latest?.entry;
 }
+
+/** Fewest and most replicas at any time of the schedule. */
+export function widestBounds(policy: ReplicaPolicy): Pick<ReplicaPolicy, 'minReplicas' | 'maxReplicas'> {
+  const bounds = [policy, ...(policy.schedule ?? [])];
+  return {
+    minReplicas: Math.min(...bounds.map(({ minReplicas }) => minReplicas)),
+    maxReplicas: Math.max(...bounds.map(({ maxReplicas }) => maxReplicas)),
+  };
+}

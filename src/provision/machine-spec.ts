@@ -1,3 +1,4 @@
+import { widestBounds } from '../domain/replica-schedule.ts';
 import type { Resources, Task } from '../domain/task.ts';
 import type { MachineSpec } from '../providers/provider.ts';
 import { SvcError } from '../shared/errors.ts';
@@ -38,7 +39,8 @@ export function servedPorts({ service }: Pick<Task, 'service'>, resources: Pick<
  */
 export function refuseSharedPorts(task: Task, providers: readonly ProviderState[]): void {
   const { service } = task;
-  if ((service?.replicaPolicy.maxReplicas ?? 1) <= 1 || followsPort(task)) return;
+  const most = service === undefined ? 1 : widestBounds(service.replicaPolicy).maxReplicas;
+  if (most <= 1 || followsPort(task)) return;
   for (const { check } of providers) {
     const { enabled, sharedPorts, remedies } = check;
     if (!enabled || sharedPorts === undefined) continue;

@@ -39,7 +39,7 @@ export interface ScaleFacts {
   /** Ready replicas and those that start. */
   readonly launched: number;
   /** Requests that arrived from second `from` (or the start) to before `to`. */
-  arrived(from: number, to: number): number;
+  readonly arrived: (from: number, to: number) => number;
 }
 
 /** A running autoscaler with its memory. */

@@ -36,6 +36,7 @@ export function describeService(
         : `Keyfile: ${shown(['tls', 'keyfile'], tls.keyfile)}, certfile: ${shown(['tls', 'certfile'], tls.certfile)}`,
     ],
     ['Spot policy', describeSpotPolicy(policy)],
+    ...(service.maxHourlyCost === undefined ? [] : ([['Most that replicas may cost', `$${service.maxHourlyCost} an hour`]] as const)),
     ['Load balancing policy', service.loadBalancingPolicy],
     ...(service.protocol === 'auto' ? [] : ([['Protocol of replicas', service.protocol]] as const)),
   ];

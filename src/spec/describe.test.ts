@@ -77,6 +77,25 @@ test('a secret that the file repeats is masked', () => {
   expect(describe(source)['Readiness probe method']).toBe('GET /***');
 });
 
+test.each([
+  ['autoscaler: forecast, target_qps_per_replica: 2', 'forecast, target QPS per replica: 2'],
+  ['autoscaler: forecast, target_qps_per_replica: 2, target_ttfb_seconds: 3', 'forecast, target QPS per replica: 2, first byte within 3 s'],
+  ['autoscaler: concurrency, target_ongoing_requests_per_replica: 8', 'concurrency, target ongoing requests per replica: 8'],
+])('describes %s', (fields, words) => {
+  const policy = `min_replicas: 1, max_replicas: 3, ${fields}`;
+  expect(describeAutoscaling(parseText(`service: {ports: 80, replica_policy: {${policy}}}`))).toBe(
+    `Autoscaling from 1 to 3 replicas (${words})`,
+  );
+});
+
+test('describes a schedule and a price limit', () => {
+  const schedule = '[{cron: 0 8 * * *, timezone: Europe/Berlin, min_replicas: 2}]';
+  expect(describe(`service: {ports: 80, max_hourly_cost: 2.5, replica_policy: {min_replicas: 1, schedule: ${schedule}}}`)).toMatchObject({
+    'Replica autoscaling policy': 'Fixed 1 replica; 1 scheduled change of the bounds',
+    'Most that replicas may cost': '$2.5 an hour',
+  });
+});
+
 test('describes autoscaling', () => {
   const source = `service: {ports: 80, load_balancing_policy: instance_aware_least_load, replica_policy: {min_replicas: 0, max_replicas: 2, target_qps_per_replica: {L4: 1, A100: 4}}}`;
   expect(describeAutoscaling(parseText(source))).toBe('Autoscaling from 0 to 2 replicas (target QPS per replica: L4: 1, A100: 4)');

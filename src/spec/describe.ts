@@ -1,16 +1,30 @@
 import { countReplicas } from '../domain/plan.ts';
-import type { Amount, ResourceAlternatives, Resources, Task } from '../domain/task.ts';
+import type { Amount, ReplicaPolicy, ResourceAlternatives, Resources, Task } from '../domain/task.ts';
 import { printable } from '../shared/text.ts';
 
 /** `Fixed 2 replicas`, or minimum, maximum and target load; `-` for a task without a service. */
 export function describeAutoscaling(task: Task): string {
   const policy = task.service?.replicaPolicy;
   if (policy === undefined) return '-';
-  const { minReplicas: min, maxReplicas: max, targetQpsPerReplica: target } = policy;
+  const { minReplicas: min, maxReplicas: max, schedule = [] } = policy;
   const extra = policy.numOverprovision > 0 ? ` with ${countReplicas(policy.numOverprovision, 'overprovisioned')}` : '';
-  if (min === max) return `Fixed ${countReplicas(min)}${extra}`;
+  const byTime =
+    schedule.length === 0 ? '' : `; ${schedule.length} scheduled ${schedule.length === 1 ? 'change' : 'changes'} of the bounds`;
+  if (min === max) return `Fixed ${countReplicas(min)}${extra}${byTime}`;
+  return `Autoscaling from ${min} to ${max} replicas${extra} (${describeTarget(policy)})${byTime}`;
+}
+
+function describeTarget(policy: ReplicaPolicy): string {
+  const {
+    autoscaler = 'request_rate',
+    targetQpsPerReplica: target,
+    targetOngoingRequestsPerReplica: ongoing,
+    targetTtfbSeconds: ttfb,
+  } = policy;
+  if (autoscaler === 'concurrency') return `concurrency, target ongoing requests per replica: ${ongoing}`;
   const goal = typeof target === 'object' ? Object.entries(target).map(([name, qps]) => `${name}: ${qps}`) : [String(target)];
-  return `Autoscaling from ${min} to ${max} replicas${extra} (target QPS per replica: ${goal.join(', ')})`;
+  const qps = `target QPS per replica: ${goal.join(', ')}`;
+  return autoscaler === 'forecast' ? `forecast, ${qps}${ttfb === undefined ? '' : `, first byte within ${ttfb} s`}` : qps;
 }
 
 /** Alternatives beyond this are counted, not listed. */

@@ -71,6 +71,48 @@ resources: {ports: 80}
 service: {readiness_probe: {path: /, headers: {▸"a b": x}}}
 => service.readiness_probe.headers: 'a b' is not the name of an HTTP header
 
+# an unknown autoscaler
+resources: {ports: 80}
+service: {replica_policy: {min_replicas: 1, max_replicas: 3, autoscaler: ▸forcast, target_qps_per_replica: 1}}
+=> service.replica_policy.autoscaler: must be one of request_rate, concurrency or forecast, found text 'forcast' (Did you mean 'forecast'?)
+
+# concurrency without its target
+resources: {ports: 80}
+service: {replica_policy: {min_replicas: 2, autoscaler: ▸concurrency}}
+=> service.replica_policy.autoscaler: needs target_ongoing_requests_per_replica (Add target_ongoing_requests_per_replica, for instance 2.5.)
+
+# the target of another autoscaler
+resources: {ports: 80}
+service: {replica_policy: {min_replicas: 1, max_replicas: 3, target_qps_per_replica: 1, ▸target_ongoing_requests_per_replica: 3}}
+=> service.replica_policy: target_ongoing_requests_per_replica is not used by autoscaler: request_rate (Remove it, or write autoscaler: concurrency or forecast.)
+
+# a delay for the forecast
+resources: {ports: 80}
+service: {replica_policy: {min_replicas: 1, max_replicas: 3, autoscaler: forecast, target_qps_per_replica: 1, ▸upscale_delay_seconds: 3}}
+=> service.replica_policy: upscale_delay_seconds is not used by autoscaler: forecast (Remove it, or write autoscaler: request_rate or concurrency.)
+
+# a forecast for each accelerator
+resources: {ports: 80}
+service: {load_balancing_policy: instance_aware_least_load, replica_policy: {min_replicas: 1, max_replicas: 3, autoscaler: forecast, target_qps_per_replica: ▸{L4: 1}}}
+=> service.replica_policy.target_qps_per_replica: the forecast has one target for all replicas (Write one number, or autoscaler: request_rate.)
+
+# a schedule with a bad cron and time zone
+resources: {ports: 80}
+service: {replica_policy: {min_replicas: 1, schedule: [{cron: ▸0 25 * * *, timezone: ▸Berlin, min_replicas: 2}]}}
+=> service.replica_policy.schedule[0].cron: has no valid hour: 25 (Write for instance: 0 8 * * mon-fri)
+=> service.replica_policy.schedule[0].timezone: is not the name of a time zone (Write for instance: Europe/Berlin)
+
+# a schedule with bounds that need a target
+resources: {ports: 80}
+service: {replica_policy: {min_replicas: 1, schedule: [{cron: 0 8 * * *, min_replicas: 2, max_replicas: ▸4}, {cron: 0 9 * * *, min_replicas: 2, max_replicas: ▸1}]}}
+=> service.replica_policy.schedule[0].max_replicas: min_replicas (2) and max_replicas (4) differ, and there is no target_qps_per_replica to choose between them (Add target_qps_per_replica to replica_policy, or make both equal.)
+=> service.replica_policy.schedule[1].max_replicas: max_replicas (1) must not be less than min_replicas (2)
+
+# a price limit of nothing
+resources: {ports: 80}
+service: {max_hourly_cost: ▸0}
+=> service.max_hourly_cost: must be greater than 0, found the number 0
+
 # negative replicas
 resources: {ports: 80}
 service: {replicas: ▸-1}

@@ -55,6 +55,10 @@ test.for([60, 80, 200])('services and replicas in %d columns', (width) => {
 const withoutReplicas = (change: Partial<ServiceView>) =>
   renderServices([aServiceView({ replicas: [], targetReplicas: 3, ...change })], options).join('\n');
 
+test('a price limit in force is shown', () => {
+  expect(withoutReplicas({ costLimited: 2 })).toContain('max_hourly_cost does not allow 2 more replicas');
+});
+
 test('a new service shows its desired number of replicas', () => {
   expect(withoutReplicas({ status: 'CONTROLLER_INIT' })).toContain(' 0/3 ');
   expect(withoutReplicas({ status: 'REPLICA_INIT' })).toContain(' 0/3 ');

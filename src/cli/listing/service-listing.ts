@@ -1,4 +1,5 @@
 import type { ReplicaView, ServiceView, DiskView, LeftoverView } from '../../api/contract.ts';
+import { countReplicas } from '../../domain/plan.ts';
 import { failedStates } from '../../domain/replica/replica-state.ts';
 import { wrapText } from '../command-text.ts';
 import type { Tone } from '../ui.ts';
@@ -32,6 +33,7 @@ export function renderServices(services: readonly ServiceView[], options: Listin
     ...services.flatMap((service) => [
       ...exposedLine(service),
       ...updateLine(service),
+      ...costLine(service),
       ...balancersLine(service, options),
       ...crashLines(service, options),
       ...reasonLines(service.name, service.reason, options),
@@ -53,6 +55,10 @@ function updateLine({ name, version, update, targetReplicas }: ServiceView): rea
   // A stopped update is the reason of the service.
   if (update === undefined || update.stopped) return [];
   return [`  ${name}: updating from version ${update.from} to ${version}: ${update.replicasReady} of ${targetReplicas} replicas are ready`];
+}
+
+function costLine({ name, costLimited }: ServiceView): readonly string[] {
+  return costLimited === undefined ? [] : [`  ${name}: max_hourly_cost does not allow ${countReplicas(costLimited, 'more')}`];
 }
 
 /** Balancers on other machines. Shown when one is unhealthy, or with --verbose. */

@@ -1,5 +1,6 @@
 import type { BalancerConfig, RequestQueueLimits } from '../../domain/balancer-link.ts';
 import { fromZeroWaitSeconds, passSettings, replacementWaitSeconds } from '../../domain/load-balancer.ts';
+import { widestBounds } from '../../domain/replica-schedule.ts';
 import type { ServiceSpec } from '../../domain/task.ts';
 import type { ServicePaths } from '../../shared/paths.ts';
 import type { ServiceRecord } from '../../domain/records.ts';
@@ -36,7 +37,8 @@ export function balancerConfig(service: ServiceRecord, spec: ServiceSpec, files:
 }
 
 function queueLimits({ loadBalancer, replicaPolicy }: ServiceSpec): RequestQueueLimits {
-  const fromZero = replicaPolicy.minReplicas === 0 && replicaPolicy.maxReplicas > 0;
+  const { minReplicas, maxReplicas } = widestBounds(replicaPolicy);
+  const fromZero = minReplicas === 0 && maxReplicas > 0;
   const { queueSize, queueBytes, queueTimeoutSeconds } = loadBalancer;
   const seconds = queueTimeoutSeconds ?? (fromZero ? fromZeroWaitSeconds : replacementWaitSeconds);
   return { maxRequests: queueSize, maxBytes: queueBytes, timeoutMs: seconds * 1_000, fromZero };

@@ -49,26 +49,71 @@ function checkPolicy(fields: ServiceFields, has: (...path: Path) => boolean, rep
   const policy = fields.replica_policy;
   if (policy === undefined) return;
   const { min_replicas: min, max_replicas: max, base_ondemand_fallback_replicas: base } = policy;
-  const hasTarget = has(...policyPath('target_qps_per_replica'));
+  const targets = ['target_qps_per_replica', 'target_ongoing_requests_per_replica'].filter((name) => has(...policyPath(name)));
+  const hasTarget = targets.length > 0;
   const say = (name: string): string => `${name} (${report.textAt(policyPath(name)).slice(1, -1)})`;
   if (max !== undefined && max < min) {
     report.at(policyPath('max_replicas'), `${say('max_replicas')} must not be less than ${say('min_replicas')}`);
   } else if (max !== undefined && max !== min && !hasTarget) {
-    const message = `${say('min_replicas')} and ${say('max_replicas')} differ, and there is no target_qps_per_replica to choose between them`;
-    report.at(policyPath('max_replicas'), message, 'Add target_qps_per_replica, for instance 2.5, or make both equal.');
+    const message = `${say('min_replicas')} and ${say('max_replicas')} differ, and there is no ${targetNameOf(policy)} to choose between them`;
+    report.at(policyPath('max_replicas'), message, `Add ${targetNameOf(policy)}, for instance 2.5, or make both equal.`);
   }
-  if (hasTarget && !has(...policyPath('max_replicas'))) {
-    report.atKey(
-      policyPath('target_qps_per_replica'),
-      'needs max_replicas beside it',
-      'Add max_replicas: the most replicas you want to pay for.',
-    );
+  if (!has(...policyPath('max_replicas'))) {
+    const hint = 'Add max_replicas: the most replicas you want to pay for.';
+    for (const name of targets.slice(0, 1)) report.atKey(policyPath(name), 'needs max_replicas beside it', hint);
   }
+  checkAutoscaler(policy, has, report);
+  checkSchedule(policy, hasTarget, report);
   if (base !== undefined && base > min) {
     const message = `${say('base_ondemand_fallback_replicas')} must not be more than ${say('min_replicas')}`;
     report.at(policyPath('base_ondemand_fallback_replicas'), message, 'Raise min_replicas, or lower it.');
   }
   checkTargetForm(fields, has, report);
+}
+
+type PolicyFields = NonNullable<ServiceFields['replica_policy']>;
+
+const targetNameOf = ({ autoscaler }: PolicyFields): string =>
+  autoscaler === 'concurrency' ? 'target_ongoing_requests_per_replica' : 'target_qps_per_replica';
+
+/** Each autoscaler has its target, and fields of the others would be ignored. */
+function checkAutoscaler(policy: PolicyFields, has: (...path: Path) => boolean, report: Report): void {
+  // A given value that was refused has its own problem already.
+  const autoscaler = policy.autoscaler ?? (has(...policyPath('autoscaler')) ? undefined : 'request_rate');
+  if (autoscaler === undefined) return;
+  const others = [
+    ['target_qps_per_replica', ['request_rate', 'forecast']],
+    ['target_ongoing_requests_per_replica', ['concurrency', 'forecast']],
+    ['target_ttfb_seconds', ['forecast']],
+    ['upscale_delay_seconds', ['request_rate', 'concurrency']],
+    ['downscale_delay_seconds', ['request_rate', 'concurrency']],
+  ] as const;
+  for (const [name, users] of others) {
+    if (!has(...policyPath(name)) || users.some((user) => user === autoscaler)) continue;
+    report.atKey(
+      policyPath(name),
+      `${name} is not used by autoscaler: ${autoscaler}`,
+      `Remove it, or write autoscaler: ${users.join(' or ')}.`,
+    );
+  }
+  const target = targetNameOf(policy);
+  const isAsked = has(...policyPath('autoscaler')) && autoscaler !== 'request_rate';
+  if (isAsked && !has(...policyPath(target))) report.at(policyPath('autoscaler'), `needs ${target}`, `Add ${target}, for instance 2.5.`);
+  if (autoscaler === 'forecast' && typeof policy.target_qps_per_replica === 'object') {
+    const hint = 'Write one number, or autoscaler: request_rate.';
+    report.at(policyPath('target_qps_per_replica'), 'the forecast has one target for all replicas', hint);
+  }
+}
+
+function checkSchedule({ schedule = [], ...policy }: PolicyFields, hasTarget: boolean, report: Report): void {
+  for (const [index, { min_replicas: min, max_replicas: max = min }] of schedule.entries()) {
+    const path = policyPath('schedule', index, 'max_replicas');
+    if (max < min) report.at(path, `max_replicas (${max}) must not be less than min_replicas (${min})`);
+    else if (max !== min && !hasTarget) {
+      const message = `min_replicas (${min}) and max_replicas (${max}) differ, and there is no ${targetNameOf(policy)} to choose between them`;
+      report.at(path, message, `Add ${targetNameOf(policy)} to replica_policy, or make both equal.`);
+    }
+  }
 }
 
 /** A target per accelerator requires the policy that knows accelerators, and the reverse. */

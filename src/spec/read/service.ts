@@ -1,5 +1,12 @@
 import { readLoadBalancer } from '../../domain/load-balancer.ts';
-import { defaultUpdate, type ReadinessProbe, type ReplicaPolicy, type ResourceAlternatives, type ServiceSpec } from '../../domain/task.ts';
+import {
+  defaultUpdate,
+  type ReadinessProbe,
+  type ReplicaPolicy,
+  type ResourceAlternatives,
+  type ScheduleEntry,
+  type ServiceSpec,
+} from '../../domain/task.ts';
 import { expandPath, type PathBase } from '../paths.ts';
 import { fixedReplicas, type ServiceFields } from '../schema/service.ts';
 import { replicaPortOf } from './service-rules.ts';
@@ -16,6 +23,7 @@ export function readService(fields: ServiceFields, resources: ResourceAlternativ
     gracefulTerminationSeconds: fields.graceful_termination ?? fields.graceful_drain_seconds ?? 60,
     expose: fields.expose,
     loadBalancer: fields.load_balancer ?? readLoadBalancer({}),
+    ...(fields.max_hourly_cost !== undefined && { maxHourlyCost: fields.max_hourly_cost }),
     update: fields.update === undefined ? defaultUpdate : { surge: fields.update.surge, maxUnavailable: fields.update.max_unavailable },
   };
 }
@@ -34,15 +42,36 @@ function readProbe(fields: ServiceFields['readiness_probe']): ReadinessProbe {
 
 function readPolicy(fields: ServiceFields): ReplicaPolicy {
   const policy = fields.replica_policy ?? fixedReplicas(fields.replicas ?? fields.workers ?? 1);
+  const autoscaler = policy.autoscaler ?? 'request_rate';
+  const { target_ongoing_requests_per_replica: ongoing, target_ttfb_seconds: ttfb, schedule } = policy;
+  const delays = defaultDelays[autoscaler];
   return {
+    ...(policy.autoscaler !== undefined && { autoscaler }),
+    ...(ongoing !== undefined && { targetOngoingRequestsPerReplica: ongoing }),
+    ...(ttfb !== undefined && { targetTtfbSeconds: ttfb }),
+    ...(schedule !== undefined && { schedule: schedule.map(readScheduleEntry) }),
     minReplicas: policy.min_replicas,
     maxReplicas: policy.max_replicas ?? policy.min_replicas,
     numOverprovision: policy.num_overprovision,
     targetQpsPerReplica: policy.target_qps_per_replica,
-    upscaleDelaySeconds: policy.upscale_delay_seconds,
-    downscaleDelaySeconds: policy.downscale_delay_seconds,
+    upscaleDelaySeconds: policy.upscale_delay_seconds ?? delays.up,
+    downscaleDelaySeconds: policy.downscale_delay_seconds ?? delays.down,
     dynamicOndemandFallback: policy.dynamic_ondemand_fallback,
     baseOndemandFallbackReplicas: policy.base_ondemand_fallback_replicas,
     spotPlacer: policy.spot_placer,
   };
 }
+
+/** SkyServe's delays are for a rate. What is ongoing already has the mean of a minute; the forecast has its own hold. */
+const defaultDelays = {
+  request_rate: { up: 300, down: 1_200 },
+  concurrency: { up: 0, down: 300 },
+  forecast: { up: 0, down: 0 },
+} as const;
+
+function readScheduleEntry(entry: ScheduleEntryFields): ScheduleEntry {
+  const { cron, timezone, min_replicas: minReplicas, max_replicas: maxReplicas = minReplicas } = entry;
+  return { cron, timezone, minReplicas, maxReplicas };
+}
+
+type ScheduleEntryFields = NonNullable<NonNullable<ServiceFields['replica_policy']>['schedule']>[number];

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { canReplace, shareOf } from '../../domain/rollout.ts';
 import { loadBalancerSettings, readLoadBalancer, type LoadBalancerSetting } from '../../domain/load-balancer.ts';
-import { defaultUpdate, loadBalancingPolicies, replicaProtocols, type UpdatePolicy } from '../../domain/task.ts';
+import { isTimezone, parseCron } from '../../domain/cron.ts';
+import { autoscalers, defaultUpdate, loadBalancingPolicies, replicaProtocols, type UpdatePolicy } from '../../domain/task.ts';
 import { isAddressRange } from '../../shared/address-range.ts';
 import {
   anyMap,
@@ -66,18 +67,57 @@ const qpsByAccelerator = z.record(
   z.number().gt(0),
 );
 
+const cron = reading(z.string(), (text): Reading<string> => {
+  const parsed = parseCron(text);
+  return 'problem' in parsed ? { problem: `${parsed.problem}\nWrite for instance: 0 8 * * mon-fri` } : { ok: text };
+});
+
+const timezone = reading(z.string(), (name): Reading<string> => {
+  return isTimezone(name) ? { ok: name } : { problem: 'is not the name of a time zone\nWrite for instance: Europe/Berlin' };
+});
+
+/** One entry of `schedule`. */
+const scheduleEntry = section({
+  cron: required(cron, 'The moments from which the bounds hold: minute, hour, day of the month, month, day of the week.'),
+  timezone: defaulted(timezone, 'The time zone of `cron`, such as `Europe/Berlin`.', 'UTC'),
+  min_replicas: required(replicaCount, 'Fewest replicas from then on.'),
+  max_replicas: field(replicaCount, 'Most replicas from then on.', { words: '`min_replicas`' }),
+});
+
 const replicaPolicy = section({
   min_replicas: required(replicaCount, 'Fewest replicas; 0 lets the service sleep.'),
-  max_replicas: field(replicaCount, 'Most replicas; at least `min_replicas`. Needs `target_qps_per_replica` when it differs from it.', {
+  max_replicas: field(replicaCount, 'Most replicas; at least `min_replicas`. Needs a target when it differs from it.', {
     words: '`min_replicas`',
   }),
   num_overprovision: defaulted(replicaCount, 'Replicas on top of what the load asks for.', 0),
+  autoscaler: field(
+    word(autoscalers),
+    'What the number of replicas follows: the request rate of the last minute (`request_rate`), requests in flight and queued (`concurrency`), or the peaks to expect while a replica starts (`forecast`).',
+    'request_rate',
+  ),
   target_qps_per_replica: field(
     z.union([z.number().gt(0), qpsByAccelerator]),
-    'Requests per second that one replica is to serve, more than 0; or a map from accelerator to that number. Needs `max_replicas`.',
+    'Requests per second that one replica is to serve, more than 0; or a map from accelerator to that number. Needs `max_replicas`. `forecast` takes it as 70 % of what a replica can serve.',
   ),
-  upscale_delay_seconds: defaulted(seconds, 'How long the load must ask for more replicas before they come.', 300),
-  downscale_delay_seconds: defaulted(seconds, 'How long the load must ask for fewer replicas before they go.', 1200),
+  target_ongoing_requests_per_replica: field(
+    z.number().gt(0),
+    'Requests in flight or queued for each replica, more than 0. For `autoscaler: concurrency`; with `forecast`, requests above it count as queued.',
+  ),
+  target_ttfb_seconds: field(
+    someSeconds,
+    'How long a request may wait for its first byte before `forecast` counts it as late; a shorter time needs more replicas.',
+    5,
+  ),
+  upscale_delay_seconds: field(seconds, 'How long the load must ask for more replicas before they come.', {
+    words: '300; with `concurrency` 0',
+  }),
+  downscale_delay_seconds: field(seconds, 'How long the load must ask for fewer replicas before they go.', {
+    words: '1200; with `concurrency` 300',
+  }),
+  schedule: field(
+    z.array(scheduleEntry).max(100),
+    'Bounds by time: each entry replaces `min_replicas` and `max_replicas` from its moments on, until the next moment of any entry.',
+  ),
   dynamic_ondemand_fallback: defaulted(
     z.boolean(),
     'Put on-demand machines in for spot machines that are missing. Needs `use_spot: true`.',
@@ -182,6 +222,10 @@ export const serviceSection = section({
   ),
   load_balancer: field(loadBalancer, 'Settings of the endpoint.'),
   update: field(update, 'How `svc serve update` replaces replicas.'),
+  max_hourly_cost: field(
+    z.number().gt(0),
+    'US dollars an hour that all replicas may cost together. Replicas beyond it are not launched, also not for an update.',
+  ),
   graceful_termination: field(
     duration,
     'How long requests of a replica that goes away may take to end: seconds, or text such as `5m`.',

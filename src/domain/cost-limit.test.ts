@@ -1,0 +1,68 @@
+import { expect, test } from 'vitest';
+import { aReplica, aService, aServiceSpec, aTask } from '../../test/support/builders.ts';
+import { aWorld, committed, ready } from '../../test/support/reconcile-world.ts';
+import { budgetOf } from './cost-limit.ts';
+import type { OfferRecord, ReplicaRecord } from './records.ts';
+import { reconcile } from './reconcile.ts';
+
+const priced = (hourlyUsd: number): Pick<ReplicaRecord, 'offer'> => {
+  const offer: OfferRecord = {
+    provider: 'aws',
+    region: 'us-east-1',
+    zone: null,
+    instanceType: 'g6.xlarge',
+    resources: '1x(L4:1)',
+    gpus: 1,
+    spot: false,
+    hourlyUsd,
+  };
+  return { offer };
+};
+const launches = (limitUsd: number | undefined, replicas: readonly ReplicaRecord[]): number => {
+  const budget = budgetOf(limitUsd, replicas);
+  return Array.from({ length: 10 }, () => budget.allows()).filter(Boolean).length;
+};
+
+test('launches are priced like the newest replica with a machine', () => {
+  const replicas = [ready(1, priced(0.1)), ready(2, priced(0.2))];
+  expect(launches(undefined, replicas)).toBe(10);
+  expect(launches(0.7, replicas)).toBe(2);
+  expect(launches(0.69, replicas)).toBe(1);
+  expect(launches(0.3, replicas)).toBe(0);
+});
+
+test('replicas that wait for a machine or terminate count, ended ones do not', () => {
+  const others = [
+    aReplica({ id: 2, state: 'PENDING' }),
+    aReplica({ id: 3, state: 'SHUTTING_DOWN', ...priced(1) }),
+    aReplica({ id: 4, state: 'TERMINATED', ...priced(1) }),
+  ];
+  expect(launches(4, [ready(1, priced(1)), ...others])).toBe(1);
+});
+
+test('without a known price, one replica at a time is launched', () => {
+  expect(launches(4, [])).toBe(1);
+  expect(launches(4, [aReplica({ id: 1, state: 'PENDING' })])).toBe(0);
+});
+
+test('the limit caps launches, with one event and a field that ends with the reason', () => {
+  const { replicaPolicy } = aServiceSpec();
+  const withLimit = (maxHourlyCost: number) => ({
+    versions: new Map([
+      [1, aTask({ service: aServiceSpec({ replicaPolicy: { ...replicaPolicy, minReplicas: 4, maxReplicas: 4 }, maxHourlyCost }) })],
+    ]),
+  });
+  const service = aService({ version: 1, nextReplicaId: 10 });
+  const world = aWorld({ service, replicas: [ready(1, priced(1))], ...withLimit(2) });
+  const decision = reconcile(world);
+  expect(decision.launch.length).toBe(1);
+  expect(decision.events.find(({ cause }) => cause === 'cost-limit')?.message).toBe(
+    'The service is to have 4 replicas, but max_hourly_cost ($2) does not allow 2 more replicas.',
+  );
+  const next = committed(world, decision);
+  expect(next.service.memory.costLimited).toBe(2);
+  const again = reconcile(next);
+  expect([again.launch.length, again.events.map(({ cause }) => cause)]).toEqual([0, []]);
+  const raised = reconcile({ ...next, ...withLimit(10) });
+  expect([raised.launch.length, raised.service.memory?.costLimited]).toEqual([2, undefined]);
+});
