@@ -38,3 +38,17 @@ test('the baseline SkyServe decides as the request rate with its delays', () => 
   expect(file?.late).toBeGreaterThan(0);
   expect(courses[0]?.points.at(-1)).toMatchObject({ launched: 4 });
 });
+
+test('the schedule of the file counts when the trace has dates', () => {
+  const trace = { arrivals: Array.from({ length: 2 * hour }, () => 7), capacityQps: 10, coldStartSeconds: 60 };
+  const schedule = [
+    { cron: '0 8 * * *', timezone: 'UTC', minReplicas: 3, maxReplicas: 4 },
+    { cron: '0 18 * * *', timezone: 'UTC', minReplicas: 1, maxReplicas: 4 },
+  ];
+  const launchedAt = (startedAt: number | undefined): readonly (number | undefined)[] => {
+    const { courses } = simulateRequests({ trace, startedAt, policy: { ...policy, schedule, upscaleDelaySeconds: 20 }, compared: [] });
+    return [hour / 2, (3 * hour) / 2].map((second) => courses[0]?.points.find((point) => point.second === second)?.launched);
+  };
+  expect(launchedAt(Date.UTC(2026, 0, 5, 7))).toEqual([1, 3]);
+  expect(launchedAt(undefined)).toEqual([1, 1]);
+});

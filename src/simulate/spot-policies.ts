@@ -6,15 +6,16 @@ export interface SpotChoice {
   /** `own`: svc can run it. `baseline`: it stands for another tool. */
   readonly kind: 'own' | 'baseline';
   readonly summary: string;
-  readonly policy: (seed: number) => SpotPolicyOf;
+  /** `spare`: replicas beyond the target, for policies that have a fixed number of them. */
+  readonly policy: (seed: number, spare: number) => SpotPolicyOf;
 }
 
 /** Spot policies by the names that `--compare` takes. */
 export const spotPolicies = {
   dynamic_fallback: {
     kind: 'own',
-    summary: "SkyServe's SpotHedge: one spare, on demand until spot is ready",
-    policy: (seed) => spotHedge(1, 'paper', seed),
+    summary: "SkyServe's SpotHedge: spare replicas, and on demand until spot is ready",
+    policy: (seed, spare) => spotHedge(spare, 'paper', seed),
   },
   even_spread: { kind: 'baseline', summary: 'a fixed share in each zone, spot only', policy: evenSpreadFrom },
   round_robin: { kind: 'baseline', summary: 'each launch in the next zone, spot only', policy: (seed) => roundRobin(seed) },

@@ -13,6 +13,8 @@ export interface SpotQuestion {
   readonly coldStartSeconds: number;
   /** Price of a spot replica, relative to one on demand. */
   readonly spotPrice: number;
+  /** Spot replicas beyond the target for `dynamic_fallback`. */
+  readonly spare: number;
   readonly compared: readonly (keyof typeof spotPolicies)[];
 }
 
@@ -51,7 +53,7 @@ export function simulateSpot(question: SpotQuestion): SpotAnswer {
   const runs = question.compared.map((name) => {
     const { kind, summary, policy }: SpotChoice = spotPolicies[name];
     const points: SpotPoint[] = [];
-    const results = seeds.map((seed, index) => runOnce(question, index === 0 ? recording(policy(seed), points) : policy(seed), seed));
+    const results = seeds.map((seed, index) => runOnce(question, index === 0 ? recording(policy(seed, question.spare), points) : policy(seed, question.spare), seed));
     const mean = (value: (result: SpotResult) => number): number => results.reduce((sum, one) => sum + value(one), 0) / results.length;
     const hours = question.target * mean(({ days }) => days) * 24;
     const score: SpotScore = {

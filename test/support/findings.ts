@@ -27,6 +27,7 @@ export function someFindings({ service = 'service.yaml', zone = 'us-east-1a', da
     target: 2,
     coldStartSeconds: 60,
     spotPrice: 0.3,
+    spare: 1,
     compared: ['round_robin', 'on_demand'],
   };
   return {

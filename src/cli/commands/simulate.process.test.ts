@@ -65,7 +65,7 @@ test('policies over spot capacity are compared for the number of replicas that r
   expect(code).toBe(0);
   expect(stdout.slice(stdout.indexOf('two zones'))).toMatchInlineSnapshot(`
     "two zones: 1h, 2 zones, capacity each 300 s.
-    The service needs 2 ready replicas. One is ready 183 s after its launch. Spot costs 0.33 of the price on demand.
+    The service needs 2 ready replicas. One is ready 183 s after its launch. Spot costs 0.33 of the price on demand. dynamic_fallback has 1 spare.
 
     POLICY       COST   AVAILABLE  FAILED  SPOT-HOURS  ON-DEMAND-HOURS  CHANGES/H  LOST/DAY
     round_robin  0.333  100.00%    0.00%   2.0         0.0              2.0        0.0
@@ -117,6 +117,7 @@ test('--json has the settings and every score; --set changes the policy of the f
         trace: { name: 'two zones', zones: ['a', 'b'], gapSeconds: 300, steps: 12 },
         target: 1,
         spotPrice: 1 / 3,
+        spare: 1,
         coldStartSeconds: 60,
         scores: [expect.objectContaining({ policy: 'on_demand', cost: 1, available: 1 })],
       },

@@ -80,7 +80,7 @@ export async function simulate(args: SimulateArgs, context: CommandContext): Pro
   const target = args.replicas ?? Math.max(1, requests === undefined ? policy.minReplicas : meanReplicas(requests));
   const spot: Finished<SpotQuestion, SpotAnswer>[] = [];
   for (const path of args.spot) {
-    const question = { trace: await readSpotFile(path, context), target, spotPrice, compared: given.spot };
+    const question = { trace: await readSpotFile(path, context), target, spotPrice, spare: spareOf(policy), compared: given.spot };
     spot.push(overSpot({ ...question, coldStartSeconds: settings.coldStartSeconds }));
   }
   const findings: Findings = { service: basename(args.target), hourlyUsd: price ?? replayed?.hourlyUsd, requests, spot };
@@ -144,13 +144,18 @@ function capacityOf({ policy, capacity, file }: RequestSettings): { readonly cap
 }
 
 function overSpot(question: SpotQuestion): Finished<SpotQuestion, SpotAnswer> {
-  const { trace, target, coldStartSeconds, spotPrice } = question;
+  const { trace, target, coldStartSeconds, spotPrice, spare } = question;
   const seconds = (trace.capacity[0]?.length ?? 0) * trace.gapSeconds;
   const facts = [
     `${trace.name}: ${duration(seconds)}, ${trace.zones.length} zones, capacity each ${trace.gapSeconds} s.`,
-    `The service needs ${target} ready replica${target === 1 ? '' : 's'}. One is ready ${coldStartSeconds} s after its launch. Spot costs ${spotPrice.toFixed(2)} of the price on demand.`,
+    `The service needs ${target} ready replica${target === 1 ? '' : 's'}. One is ready ${coldStartSeconds} s after its launch. Spot costs ${spotPrice.toFixed(2)} of the price on demand. dynamic_fallback has ${spare} spare.`,
   ];
   return { name: trace.name, facts, question, answer: simulateSpot(question) };
+}
+
+/** The spare replicas of the file, if it uses them for spot; otherwise one, as in the publication of SpotHedge. */
+function spareOf({ spotPlacer, numOverprovision }: ReplicaPolicy): number {
+  return spotPlacer === 'dynamic_fallback' ? numOverprovision : 1;
 }
 
 /** The mean number of replicas that the file's policy had, rounded. */
