@@ -99,6 +99,13 @@ function startReplicas({ arrivals, capacityQps }: ScaleTrace, { minReplicas, max
   return Math.min(maxReplicas, Math.max(1, minReplicas, Math.ceil(rate / (usualUtilisation * capacityQps))));
 }
 
+/** Share of the time in which requests are late although the file's policy has the most replicas that it may have. */
+export function limitedShare({ courses }: RequestAnswer, { trace, policy }: RequestQuestion): number {
+  const points = courses[0]?.points.filter(({ second }) => second >= unscoredSeconds) ?? [];
+  const limited = points.filter((point) => point.launched >= policy.maxReplicas && isLate(point, trace.capacityQps));
+  return limited.length / Math.max(1, points.length);
+}
+
 /** Whether a request that arrives at a point waits too long. */
 export function isLate({ backlog, ready }: ScalePoint, capacityQps: number): boolean {
   return backlog > lateAfterSeconds * ready * capacityQps;

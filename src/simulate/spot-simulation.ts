@@ -53,7 +53,9 @@ export function simulateSpot(question: SpotQuestion): SpotAnswer {
   const runs = question.compared.map((name) => {
     const { kind, summary, policy }: SpotChoice = spotPolicies[name];
     const points: SpotPoint[] = [];
-    const results = seeds.map((seed, index) => runOnce(question, index === 0 ? recording(policy(seed, question.spare), points) : policy(seed, question.spare), seed));
+    const results = seeds.map((seed, index) =>
+      runOnce(question, index === 0 ? recording(policy(seed, question.spare), points) : policy(seed, question.spare), seed),
+    );
     const mean = (value: (result: SpotResult) => number): number => results.reduce((sum, one) => sum + value(one), 0) / results.length;
     const hours = question.target * mean(({ days }) => days) * 24;
     const score: SpotScore = {

@@ -125,6 +125,14 @@ test('--json has the settings and every score; --set changes the policy of the f
   });
 });
 
+test('a max_replicas that makes requests late is named', async () => {
+  const { stdout } = await simulate('service.yaml --requests hour.csv --set max_replicas=1 --compare knative');
+  expect(stdout).toContain(
+    'The policy of the file has all of its 1 replicas and is late for 100.0 % of the time. --set max_replicas=N tries more.',
+  );
+  expect((await simulate('service.yaml --requests hour.csv --compare knative')).stdout).not.toContain('--set max_replicas');
+});
+
 test('--price shows money beside the relative cost', async () => {
   const { stdout } = await simulate(
     'service.yaml --requests hour.csv --spot zones.json --compare fixed_peak,round_robin --price 0.6 --spot-price 0.5',

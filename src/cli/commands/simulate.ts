@@ -4,7 +4,13 @@ import type { ReplicaPolicy } from '../../domain/task.ts';
 import { didYouMean } from '../../shared/did-you-mean.ts';
 import { messageOf, SvcError } from '../../shared/errors.ts';
 import { autoscalerOf, requestPolicies, weakestTarget } from '../../simulate/request-policies.ts';
-import { simulateRequests, unscoredSeconds, type RequestAnswer, type RequestQuestion } from '../../simulate/request-simulation.ts';
+import {
+  limitedShare,
+  simulateRequests,
+  unscoredSeconds,
+  type RequestAnswer,
+  type RequestQuestion,
+} from '../../simulate/request-simulation.ts';
 import type { Findings, Finished } from '../../simulate/report/report.ts';
 import { simulatedRequestSeconds, usualUtilisation } from '../../simulate/scale-world.ts';
 import { spotPolicies } from '../../simulate/spot-policies.ts';
@@ -22,6 +28,9 @@ const usualColdStartSeconds = 183;
 
 /** What a spot replica costs relative to one on demand, when the user does not say. */
 const usualSpotPrice = 1 / 3;
+
+/** `max_replicas` is worth a sentence when it makes requests late for longer than this share of the time. */
+const noticedShare = 0.01;
 
 interface SimulateArgs extends TaskArgs {
   /** A service file, or with `with` the name of a service. */
@@ -120,7 +129,10 @@ function overRequests(trace: RequestTrace, name: string, settings: RequestSettin
     `${name}: ${duration(arrivals.length)}, ${Math.round(total)} requests, ${rate(total / arrivals.length)} on average; read as ${trace.format.replaceAll('_', ' ')}.`,
     `A replica serves ${rate(capacityQps)} (${source}) and is ready ${coldStartSeconds} s after its launch. The file allows ${policy.minReplicas} to ${policy.maxReplicas} replicas.`,
   ];
-  return { name, facts, question, answer: simulateRequests(question) };
+  const answer = simulateRequests(question);
+  const limited = limitedShare(answer, question);
+  const advice = `The policy of the file has all of its ${policy.maxReplicas} replicas and is late for ${(limited * 100).toFixed(1)} % of the time. --set max_replicas=N tries more.`;
+  return { name, facts: limited > noticedShare ? [...facts, advice] : facts, question, answer };
 }
 
 /** What one replica serves. */
