@@ -41,5 +41,5 @@ function zone(upHours, downHours, most) {
   });
 }
 
-const zones = { 'us-east-1a': zone(14, 6, 4), 'us-east-1b': zone(9, 5, 6), 'us-west-2a': zone(20, 9, 4) };
+const zones = { 'us-east-1a': zone(9, 5, 4), 'us-east-1b': zone(6, 4, 3), 'us-west-2a': zone(11, 9, 4) };
 writeFileSync('zones.json', JSON.stringify({ name: 'a made-up week', gap_seconds: stepSeconds, zones: Object.keys(zones), capacity: Object.values(zones) }));

@@ -1,4 +1,5 @@
 import { evenSpread, onDemandOnly, roundRobin, spotHedge } from './spot-baselines.ts';
+import { hedge } from './spot-hedge.ts';
 import type { SpotPolicyOf } from './spot-world.ts';
 
 /** A way to place spot and on-demand replicas that can be compared. */
@@ -12,6 +13,7 @@ export interface SpotChoice {
 
 /** Spot policies by the names that `--compare` takes. */
 export const spotPolicies = {
+  hedge: { kind: 'own', summary: 'spares and replicas on demand by the risk of each zone', policy: () => hedge },
   dynamic_fallback: {
     kind: 'own',
     summary: "SkyServe's SpotHedge: spare replicas, and on demand until spot is ready",

@@ -1,4 +1,5 @@
 import { seededRandom } from '../shared/random.ts';
+import { leastOnDemand } from './spot-bound.ts';
 import { spotPolicies, type SpotChoice } from './spot-policies.ts';
 import { runSpot, type SpotPolicyOf, type SpotResult, type SpotTrace } from './spot-world.ts';
 
@@ -21,7 +22,7 @@ export interface SpotQuestion {
 /** How one policy did. Shares are from 0 to 1. */
 export interface SpotScore {
   readonly policy: string;
-  readonly kind: SpotChoice['kind'];
+  readonly kind: SpotChoice['kind'] | 'bound';
   readonly summary: string;
   /** Money, relative to all replicas on demand. */
   readonly cost: number;
@@ -72,12 +73,29 @@ export function simulateSpot(question: SpotQuestion): SpotAnswer {
     };
     return { score, course: { policy: name, points } };
   });
-  return { scores: runs.map(({ score }) => score), courses: runs.map(({ course }) => course) };
+  return { scores: [...runs.map(({ score }) => score), boundOf(question)], courses: runs.map(({ course }) => course) };
 }
 
 function runOnce({ trace, target, coldStartSeconds, spotPrice }: SpotQuestion, policyOf: SpotPolicyOf, seed: number): SpotResult {
   const options = { target, onDemandPrice: 1 / spotPrice, coldStartMs: coldStartSeconds * 1_000, random: seededRandom(seed) };
   return runSpot(trace, policyOf, options);
+}
+
+function boundOf({ trace, target, coldStartSeconds, spotPrice }: SpotQuestion): SpotScore {
+  const { spot, onDemand } = leastOnDemand(trace, { target, coldStartSeconds });
+  const hours = (target * trace.gapSeconds * (trace.capacity[0]?.length ?? 0)) / 3_600;
+  return {
+    policy: 'bound',
+    kind: 'bound',
+    summary: 'always enough ready replicas with the fewest on demand, with hindsight',
+    cost: spot * spotPrice + onDemand,
+    available: 1,
+    failed: 0,
+    spotHours: hours * spot,
+    onDemandHours: hours * onDemand,
+    lostPerDay: 0,
+    changesPerHour: 0,
+  };
 }
 
 /** The same policy. Its replicas before each decision are added to `points`. */

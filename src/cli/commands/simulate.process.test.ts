@@ -1,5 +1,6 @@
+import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { runInProcess, type CliOptions, type CliResult } from '../../../test/support/cli-world.ts';
@@ -70,6 +71,7 @@ test('policies over spot capacity are compared for the number of replicas that r
     POLICY       COST   AVAILABLE  FAILED  SPOT-HOURS  ON-DEMAND-HOURS  CHANGES/H  LOST/DAY
     round_robin  0.333  100.00%    0.00%   2.0         0.0              2.0        0.0
     on_demand    1.000  100.00%    0.00%   0.0         2.0              2.0        0.0
+    bound        0.333  100.00%    0.00%   2.0         0.0              -          -
 
     COST: money relative to all replicas on demand. AVAILABLE: share of the time with enough ready replicas. FAILED: requests that exceed their capacity, or run on a replica when it is lost. Means of 3 runs.
     "
@@ -119,7 +121,10 @@ test('--json has the settings and every score; --set changes the policy of the f
         spotPrice: 1 / 3,
         spare: 1,
         coldStartSeconds: 60,
-        scores: [expect.objectContaining({ policy: 'on_demand', cost: 1, available: 1 })],
+        scores: [
+          expect.objectContaining({ policy: 'on_demand', cost: 1, available: 1 }),
+          expect.objectContaining({ policy: 'bound', kind: 'bound', cost: 1 / 3 }),
+        ],
       },
     ],
   });
@@ -225,4 +230,24 @@ test('--with and a service without requests in the last day is refused', async (
 test('--with and an unknown service fails as other commands do', async () => {
   const { code, stderr } = await simulate('chat --with service.yaml');
   expect({ code, stderr }).toEqual({ code: 3, stderr: expect.stringContaining('code: SVC_SERVICE_NOT_FOUND') });
+});
+
+test("the figures of other tools and the bounds in the guide are those of the example's traces", async () => {
+  await withTempHome(async (cwd) => {
+    execFileSync(process.execPath, [resolve('examples/simulate/make-traces.mjs')], { cwd });
+    const service = resolve('examples/autoscaling/service.yaml');
+    const run = async (...words: readonly string[]) => runInProcess(['simulate', service, ...words], { cwd });
+    const outputs = [
+      await run('--set', 'max_replicas=20', '--requests', 'day.csv', '--compare', 'skyserve,skyserve_quick,knative,kubernetes,fixed_peak'),
+      await run('--spot', 'zones.json', '--replicas', '4', '--compare', 'dynamic_fallback,even_spread,round_robin,on_demand'),
+    ];
+    const guide = readFileSync('docs/guides/choosing-a-policy.md', 'utf8')
+      .split('\n')
+      .map((line) => line.replaceAll(/ +/g, ' '));
+    const rows = outputs
+      .flatMap(({ stdout }) => stdout.split('\n'))
+      .filter((line) => /^[a-z_]+ +\d/.test(line) && !line.startsWith('file '));
+    expect(rows.length).toBe(11);
+    for (const row of rows) expect(guide).toContain(row.replaceAll(/ +/g, ' '));
+  });
 });

@@ -1,7 +1,8 @@
 import type { RequestAnswer, RequestQuestion } from '../request-simulation.ts';
 import type { SpotAnswer, SpotQuestion } from '../spot-simulation.ts';
 import { renderPage, renderScores, type ReportSection } from './page.ts';
-import { costChart, replicaCharts, requestChart } from './request-charts.ts';
+import { costChart } from './cost-chart.ts';
+import { replicaCharts, requestChart } from './request-charts.ts';
 import { requestColumns, spotColumns } from './score-columns.ts';
 import { spotCharts, zoneChart } from './spot-charts.ts';
 
@@ -39,7 +40,14 @@ export function renderReport({ service, hourlyUsd, requests, spot }: Findings): 
       title: `Requests: ${name}`,
       facts,
       table: renderScores('Policies over requests', requestColumns(hourlyUsd), answer.scores),
-      charts: [costChart(answer.scores), requestChart(question.trace), ...replicaCharts(answer, question.trace)],
+      charts: [
+        costChart(
+          answer.scores.map(({ late, ...score }) => ({ ...score, share: late })),
+          { title: 'Cost and late requests', share: 'late', whole: 'the bound' },
+        ),
+        requestChart(question.trace),
+        ...replicaCharts(answer, question.trace),
+      ],
       legend: requestLegend,
       caption:
         'Replicas over time: the line is what the policy launched, the area what the requests keep busy. Red marks at the bottom: requests are late.',
@@ -50,7 +58,14 @@ export function renderReport({ service, hourlyUsd, requests, spot }: Findings): 
       title: `Spot: ${name}`,
       facts,
       table: renderScores('Policies over spot capacity', spotColumns(hourlyUsd, question.spotPrice), answer.scores),
-      charts: [zoneChart(question.trace), ...spotCharts(answer, question.target)],
+      charts: [
+        costChart(
+          answer.scores.map(({ failed, ...score }) => ({ ...score, share: failed })),
+          { title: 'Cost and failed requests', share: 'failed', whole: 'all replicas on demand' },
+        ),
+        zoneChart(question.trace),
+        ...spotCharts(answer, question.target),
+      ],
       legend: spotLegend,
       caption:
         'Replicas over time: the line is what is ready, the area what runs on demand, the dashed line the target. Red marks at the bottom: fewer are ready.',

@@ -48,8 +48,8 @@ const spotScores: readonly ScoreColumn<SpotScore>[] = [
   { title: 'FAILED', value: ({ failed }) => percent(failed) },
   { title: 'SPOT-HOURS', value: ({ spotHours }) => spotHours.toFixed(1) },
   { title: 'ON-DEMAND-HOURS', value: ({ onDemandHours }) => onDemandHours.toFixed(1) },
-  { title: 'CHANGES/H', value: ({ changesPerHour }) => changesPerHour.toFixed(1) },
-  { title: 'LOST/DAY', value: ({ lostPerDay }) => lostPerDay.toFixed(1), dropOrder: 1 },
+  { title: 'CHANGES/H', value: ({ changesPerHour, kind }) => (kind === 'bound' ? '' : changesPerHour.toFixed(1)) },
+  { title: 'LOST/DAY', value: ({ lostPerDay, kind }) => (kind === 'bound' ? '' : lostPerDay.toFixed(1)), dropOrder: 1 },
 ];
 
 /** Two decimals: what goals and comparisons are written in. */
