@@ -22,7 +22,8 @@ const dialect = `## How the file is read
 
 const rules = `## Rules over several fields
 
-- \`replicas\`, \`workers\` and \`replica_policy\` exclude one another. \`max_replicas\` must not be less than \`min_replicas\`; when they differ, \`target_qps_per_replica\` is needed, which in turn needs \`max_replicas\`.
+- \`replicas\`, \`workers\` and \`replica_policy\` exclude one another. \`max_replicas\` must not be less than \`min_replicas\`; when they differ, a target is needed, which in turn needs \`max_replicas\`: \`target_ongoing_requests_per_replica\` for \`autoscaler: concurrency\`, else \`target_qps_per_replica\`.
+- Fields that the chosen \`autoscaler\` does not use are problems: delays with \`forecast\`, \`target_qps_per_replica\` with \`concurrency\`, and the fields of these two with \`request_rate\`.
 - A \`target_qps_per_replica\` for each accelerator needs \`load_balancing_policy: instance_aware_least_load\`, and the other way round.
 - A service has one port that requests go to: \`service.ports\`, or the only one in \`resources.ports\`. When both are given, the first must be among the second, in every alternative.
 - Either all alternatives of a service use spot machines, or none. The three spot fields of \`replica_policy\` need \`use_spot: true\`, and with \`spot_placer\` the alternatives may differ in their location only.

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { aServiceSpec } from '../../test/support/builders.ts';
-import { decideTarget, initialAutoscaler, type AutoscalerMemory, type LoadSignals, nextDecisionMs } from './autoscale.ts';
+import { decideTarget, initialAutoscaler, type AutoscalerMemory, nextDecisionMs } from './autoscale.ts';
+import type { LoadSignals } from './load-signals.ts';
 import type { ReplicaPolicy } from './task.ts';
 
 const policy: ReplicaPolicy = {

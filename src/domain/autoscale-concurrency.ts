@@ -1,4 +1,4 @@
-import type { LoadSignals } from './autoscale.ts';
+import type { LoadSignals } from './load-signals.ts';
 
 /** Panic begins when the last seconds require this many times the ready replicas. Knative's default is 200 %. */
 const panicFactor = 2;

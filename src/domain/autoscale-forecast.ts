@@ -1,4 +1,4 @@
-import type { LoadSignals } from './autoscale.ts';
+import type { LoadSignals } from './load-signals.ts';
 
 /**
  * The forecast autoscaler. It expects a peak of the load within the time that a new replica takes to become ready, knows
@@ -64,7 +64,7 @@ export interface ForecastMemory {
 }
 
 /** The part of a policy that the forecast uses. */
-export interface ForecastPolicy {
+interface ForecastPolicy {
   readonly targetQps: number;
   readonly ttfbSeconds: number | undefined;
   readonly ongoingPerReplica: number | undefined;

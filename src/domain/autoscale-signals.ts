@@ -1,4 +1,4 @@
-import type { LoadSignals } from './autoscale.ts';
+import type { LoadSignals } from './load-signals.ts';
 import type { LoadReport } from './decision.ts';
 import type { ReplicaRecord } from './records.ts';
 
@@ -23,7 +23,7 @@ export function signalsOf({ detail }: LoadReport, replicas: readonly ReplicaReco
 }
 
 /** Median time from a launch to the first passed probe. */
-export function coldStartSeconds(replicas: readonly Pick<ReplicaRecord, 'createdAt' | 'firstReadyAt'>[]): number {
+function coldStartSeconds(replicas: readonly Pick<ReplicaRecord, 'createdAt' | 'firstReadyAt'>[]): number {
   const starts = replicas.flatMap(({ createdAt, firstReadyAt }) => (firstReadyAt === null ? [] : [(firstReadyAt - createdAt) / 1_000]));
   const newest = starts.slice(-countedStarts).toSorted((a, b) => a - b);
   return newest[Math.floor((newest.length - 1) / 2)] ?? assumedColdStartSeconds;

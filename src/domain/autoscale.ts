@@ -1,5 +1,6 @@
 import { concurrencyStepSeconds, desiredByConcurrency, type PanicMemory } from './autoscale-concurrency.ts';
 import { type ForecastMemory, forecastStep, requiredReplicas, stepSeconds } from './autoscale-forecast.ts';
+import type { LoadSignals } from './load-signals.ts';
 import type { ReplicaPolicy } from './task.ts';
 
 /** Time window over which requests are counted, ms (SkyServe's constant). */
@@ -200,19 +201,6 @@ export interface ServiceLoad {
   readonly isComplete?: boolean;
   /** Input of `concurrency` and `forecast`. */
   readonly signals?: LoadSignals;
-}
-
-/** Finer figures of the load. */
-export interface LoadSignals {
-  /** Requests that arrived in each ten seconds before now, the latest first, ten minutes at most. Only observed times. */
-  readonly recent: readonly number[];
-  /** Requests in flight or queued: the mean over the last minute, and over the last six seconds. */
-  readonly ongoing: { readonly minute: number; readonly moment: number };
-  readonly inFlight: number;
-  readonly queued: number;
-  readonly readyReplicas: number;
-  /** Time from a launch to a ready replica, s. */
-  readonly coldStartSeconds: number;
 }
 
 /** Capacity of the replicas, requests per second each. For services with a target for each accelerator. */

@@ -1,4 +1,4 @@
-import type { LoadSignals } from './autoscale.ts';
+import type { LoadSignals } from './load-signals.ts';
 import type { BalancerReplica } from './balancer-link.ts';
 import { endpointSet, type EndpointCandidate } from './endpoint-set.ts';
 import { type Change, type NewEvent, type ReplicaRecord, type ServiceMemory, type ServiceRecord, subjectEvent } from './records.ts';

@@ -77,7 +77,18 @@ test('the schedule gives the bounds at once, without a new load report', () => {
   const world = (cron: string) => aWorld({ versions: new Map([[1, aTaskWith({ schedule: [{ ...entry, cron }] })]]), load: undefined });
   // The world's time is 100 s after midnight of a Thursday.
   expect(reconcile(world('1 0 * * thu')).launch.length).toBe(3);
+  // A minute earlier the entry of the week before holds.
   expect(reconcile({ ...world('1 0 * * thu'), now: 50_000 }).launch.length).toBe(3);
+});
+
+test('bounds that change the target are an event, once', () => {
+  const autoscaler = { target: 5, upCount: 0, downCount: 0 };
+  const service = aService({ memory: { ...aService().memory, autoscaler }, nextReplicaId: 10 });
+  const world = aWorld({ service, load: undefined });
+  const decision = reconcile(world);
+  expect(decision.events[0]?.message).toBe('The bounds are 2 to 2 replicas: from 5 to 2 replicas.');
+  const again = reconcile(committed(world, decision));
+  expect([again.events.filter(({ cause }) => cause === 'autoscale'), again.launch]).toEqual([[], []]);
 });
 
 test('the forecast plans for the median cold start of the replicas', () => {

@@ -173,6 +173,11 @@ function autoscale(
   const { load, now } = draft.world;
   const known = draft.memory.autoscaler;
   const before = known === null ? initialAutoscaler(policy) : { ...known, target: withinBounds(policy, known.target) };
+  if (known !== null && known.target !== before.target) {
+    draft.patch({ memory: { ...draft.memory, autoscaler: before } });
+    const bounds = `The bounds are ${policy.minReplicas} to ${policy.maxReplicas} replicas`;
+    draft.event({ at: now, cause: 'autoscale', message: `${bounds}: from ${known.target} to ${countReplicas(before.target)}.` });
+  }
   if (load === undefined) return withinBounds(policy, before.target);
   const signals = signalsOf(load, draft.replicas);
   const after = decideTarget(before, policy, { ...load, fleet: fleetOf(task, remaining), ...(signals && { signals }) });
@@ -180,8 +185,9 @@ function autoscale(
   if (known === null || canonicalJson(known) !== canonicalJson(after)) draft.patch({ memory: { ...draft.memory, autoscaler: after } });
   if (after.target !== before.target) {
     const rate = `${requestRate(load).toFixed(2)} requests/s in the last minute`;
+    const by = policy.autoscaler === undefined ? '' : ` (${policy.autoscaler})`;
     const reason = load.busy === 0 ? rate : `${rate}, ${load.busy} queued or in flight`;
-    draft.event({ at: now, cause: 'autoscale', message: `${reason}: from ${before.target} to ${countReplicas(after.target)}.` });
+    draft.event({ at: now, cause: 'autoscale', message: `${reason}${by}: from ${before.target} to ${countReplicas(after.target)}.` });
   }
   return after.target;
 }
@@ -218,8 +224,13 @@ function scale(
     // A replica that waits for its adoption is not replaced.
     const isWaiting = goal.version === service.version && isTakenOver(draft.world, replica.version);
     const version = isWaiting ? service.version : replica.version;
-    const facts = { hourlyUsd: replica.offer?.hourlyUsd ?? 0, inFlight: inFlight?.[replica.id] ?? 0 };
-    return { ...replica, ...facts, version, mustKeep: type === 'silent', isUnseen: type === 'unseen' } satisfies PlannedReplica;
+    return {
+      ...replica,
+      version,
+      inFlight: inFlight?.[replica.id] ?? 0,
+      mustKeep: type === 'silent',
+      isUnseen: type === 'unseen',
+    } satisfies PlannedReplica;
   });
   const actions = planRollout(planned, goal);
   const desiredText = `The service is to have ${countReplicas(goal.target)}`;

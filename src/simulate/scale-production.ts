@@ -1,5 +1,6 @@
-import { decideTarget, initialAutoscaler, type LoadSignals, nextDecisionMs, rateWindowMs } from '../domain/autoscale.ts';
+import { decideTarget, initialAutoscaler, nextDecisionMs, rateWindowMs } from '../domain/autoscale.ts';
 import { stepSeconds } from '../domain/autoscale-forecast.ts';
+import type { LoadSignals } from '../domain/load-signals.ts';
 import { policyAt } from '../domain/replica-schedule.ts';
 import type { ReplicaPolicy } from '../domain/task.ts';
 import { ongoingRequests, type ScaleFacts, type ScalerKind } from './scale-world.ts';

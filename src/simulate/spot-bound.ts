@@ -7,7 +7,7 @@ interface BoundOptions {
 }
 
 /** Mean replicas of the bound, relative to the target. */
-export interface SpotBound {
+interface SpotBound {
   readonly spot: number;
   readonly onDemand: number;
 }

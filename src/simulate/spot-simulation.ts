@@ -39,7 +39,6 @@ export interface SpotScore {
 export interface SpotPoint {
   readonly second: number;
   readonly ready: number;
-  readonly spot: number;
   readonly onDemand: number;
 }
 
@@ -108,7 +107,7 @@ function recording(policyOf: SpotPolicyOf, points: SpotPoint[]): SpotPolicyOf {
         policy.step(world);
         const { now, spot, onDemand } = world;
         const ready = [...spot, ...onDemand].filter(({ readyAt }) => readyAt <= now).length;
-        points.push({ second: now / 1_000, ready, spot: spot.length, onDemand: onDemand.length });
+        points.push({ second: now / 1_000, ready, onDemand: onDemand.length });
       },
     };
   };

@@ -30,3 +30,20 @@ test('load scales the service out and back without a failed request', { timeout:
     await svc.end();
   });
 });
+
+test('the forecast follows a jump of the load within one decision and a start', { timeout: 600_000 }, async () => {
+  await withSvc(async (svc) => {
+    await svc.ok(['serve', 'up', 'examples/autoscaling/forecast.yaml', '-n', 'forecast']);
+    const { endpoint } = await svc.ready('forecast', 1);
+    const startedAt = performance.now();
+    const step = openLoad({ url: `${endpoint}/` }, 10);
+    await svc.ready('forecast', 4);
+    // Ten seconds of arrivals, a decision each ten seconds, and a start; with request_rate it takes the minute of the window.
+    expect(performance.now() - startedAt).toBeLessThan(45_000);
+    const during = await step.stop();
+    expect(outcomes(during)).toEqual({ 200: during.sent });
+    const message = (await svc.events('forecast')).find(({ cause }) => cause === 'autoscale')?.message;
+    expect(message).toContain('requests/s in the last minute');
+    await svc.end();
+  });
+});

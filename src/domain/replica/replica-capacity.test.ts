@@ -32,6 +32,12 @@ test('a fleet has the capacities of the living replicas in keep order', () => {
   expect(fleetOf(taskFor('ordered', ['L4', 'A100-80GB']), replicas)).toEqual({ living: [10, 2, 2], toCome: 2 });
 });
 
+test('a fleet counts first the replicas that a scale-down keeps: the cheapest for their capacity', () => {
+  const dear = { ...offerWith('A100-80GB'), hourlyUsd: 20 };
+  const replicas = [aReplica({ id: 1, state: 'READY', offer: dear }), aReplica({ id: 2, state: 'READY', offer: offerWith('L4') })];
+  expect(fleetOf(taskFor('ordered', ['L4', 'A100-80GB']), replicas).living).toEqual([2, 10]);
+});
+
 test("a new replica has the preferred accelerator's capacity, or the largest without a preference", () => {
   expect(fleetOf(taskFor('ordered', ['L4', 'A100-80GB']), []).toCome).toBe(2);
   expect(fleetOf(taskFor('any', ['L4', 'A100-80GB']), []).toCome).toBe(10);
@@ -49,6 +55,6 @@ test('an accelerator without an entry counts as the smallest target, with a warn
 
 test('with one target for all, replicas have equal capacity', () => {
   const task = aTask();
-  expect(withCapacity(task, [aReplica()])).toEqual([aReplica()]);
+  expect(withCapacity(task, [aReplica()])).toEqual([{ ...aReplica(), hourlyUsd: 0 }]);
   expect(fleetOf(task, [aReplica()])).toEqual({ living: [], toCome: 1 });
 });

@@ -1,5 +1,5 @@
 import type { Fleet } from '../autoscale.ts';
-import { keepOrder } from '../plan.ts';
+import { keepOrder, type PlannedReplica } from '../plan.ts';
 import type { Accelerator, ServiceSpec, Task } from '../task.ts';
 import type { OfferRecord, ReplicaRecord } from '../records.ts';
 
@@ -31,12 +31,16 @@ export function missingTarget(spec: ServiceSpec, offer: OfferRecord | null): str
   return `target_qps_per_replica has no entry for ${what}; it counts as the smallest one, ${smallestTarget(targets)} requests/s.`;
 }
 
-/** Adds the capacity of each replica, where replicas differ. */
-export function withCapacity(task: Task, replicas: readonly ReplicaRecord[]): readonly (ReplicaRecord & { readonly qps?: number })[] {
+/** Adds what `keepOrder` compares: the price of each replica and, where replicas differ, its capacity. */
+export function withCapacity(
+  task: Task,
+  replicas: readonly ReplicaRecord[],
+): readonly (ReplicaRecord & Pick<PlannedReplica, 'qps' | 'hourlyUsd'>)[] {
+  const priced = replicas.map((replica) => ({ ...replica, hourlyUsd: replica.offer?.hourlyUsd ?? 0 }));
   const targets = task.service === undefined ? undefined : targetsIn(task.service);
-  if (targets === undefined) return replicas;
+  if (targets === undefined) return priced;
   const toCome = capacityToCome(task, targets);
-  return replicas.map((replica) => ({
+  return priced.map((replica) => ({
     ...replica,
     qps: replica.offer === null ? toCome : capacityOf(targets, acceleratorAt(replica.offer)),
   }));

@@ -48,7 +48,7 @@ export function zoneChart({ zones, capacity, gapSeconds }: SpotTrace): Chart {
 /** One chart for each policy: ready replicas, those on demand, and the target. */
 export function spotCharts({ courses }: SpotAnswer, target: number): readonly Chart[] {
   const most = courses.reduce(
-    (top, { points }) => points.reduce((high, { spot, onDemand }) => Math.max(high, spot + onDemand), top),
+    (top, { points }) => points.reduce((high, { ready, onDemand }) => Math.max(high, ready, onDemand), top),
     target,
   );
   return courses.map(({ policy, points }) => spotChart(policy, points, target, most));
