@@ -1,4 +1,4 @@
-import type { ReplicaPolicy } from '../domain/task.ts';
+import { defaultDelays, type ReplicaPolicy } from '../domain/task.ts';
 import { fixedScaler, knativeScaler, kubernetesScaler, skyServeScaler } from './scale-baselines.ts';
 import { policyScaler } from './scale-production.ts';
 import { simulatedRequestSeconds, usualUtilisation, type ScalerKind } from './scale-world.ts';
@@ -23,7 +23,7 @@ interface Setting {
 export const requestPolicies = {
   request_rate: {
     kind: 'own',
-    summary: "the request rate of the last minute, with the file's delays",
+    summary: 'the request rate of the last minute',
     scaler: (policy, setting) => own('request_rate', policy, setting),
   },
   concurrency: {
@@ -82,11 +82,18 @@ function own(autoscaler: Autoscaler, policy: ReplicaPolicy, { capacityQps, start
   const { targetQpsPerReplica: target = usualQps } = policy;
   const complete = {
     ...policy,
+    ...(autoscaler !== autoscalerOf(policy) && delaysOf(autoscaler)),
     autoscaler,
     targetQpsPerReplica: typeof target === 'number' ? target : weakestTarget(target),
     targetOngoingRequestsPerReplica: usualQps * simulatedRequestSeconds,
   };
   return policyScaler(autoscaler, complete, startedAt);
+}
+
+/** The delays of a file are for its own autoscaler. */
+function delaysOf(autoscaler: Autoscaler): Pick<ReplicaPolicy, 'upscaleDelaySeconds' | 'downscaleDelaySeconds'> {
+  const { up, down } = defaultDelays[autoscaler];
+  return { upscaleDelaySeconds: up, downscaleDelaySeconds: down };
 }
 
 /** The world has replicas of one kind: of several, the one that serves the fewest requests. */

@@ -23,6 +23,12 @@ service:
   );
 });
 
+test('an empty value removes the field', () => {
+  expect(setPolicyFields('service: {replica_policy: {min_replicas: 1, max_replicas: 3}}', ['max_replicas=', 'num_overprovision='])).toBe(
+    'service: { replica_policy: { min_replicas: 1 } }\n',
+  );
+});
+
 test('a fixed number of replicas becomes the minimum of the policy', () => {
   expect(setPolicyFields('service: {replicas: 2}\n', ['max_replicas=4'])).toBe(
     'service: { replica_policy: { min_replicas: 2, max_replicas: 4 } }\n',

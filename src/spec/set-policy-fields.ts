@@ -2,7 +2,7 @@ import { isMap, parseDocument } from 'yaml';
 import { SvcError } from '../shared/errors.ts';
 
 /**
- * The text of a service file with other values in `service.replica_policy`: `FIELD=VALUE` each. The parser checks the
+ * The text of a service file with other values in `service.replica_policy`: `FIELD=VALUE` each, `FIELD=` to remove one. The parser checks the
  * result as if the user had written it. Throws SVC_USAGE for an assignment without a name.
  */
 export function setPolicyFields(source: string, assignments: readonly string[]): string {
@@ -23,7 +23,8 @@ export function setPolicyFields(source: string, assignments: readonly string[]):
         hint: 'Write FIELD=VALUE, such as max_replicas=20.',
       });
     }
-    document.setIn([...section, field], parseDocument(value).contents);
+    if (value === '') document.deleteIn([...section, field]);
+    else document.setIn([...section, field], parseDocument(value).contents);
   }
   return document.toString();
 }

@@ -205,7 +205,11 @@ const simulate = defineCommand({
       summary: 'replay the last day of the running service NAME with this service file, and the cold start of its replicas',
     },
     compare: { kind: 'value', label: 'A,B,…', summary: 'only these policies beside the one of the file; otherwise all' },
-    set: { kind: 'values', label: 'FIELD=VALUE', summary: 'another value in replica_policy of the file; may be repeated' },
+    set: {
+      kind: 'values',
+      label: 'FIELD=VALUE',
+      summary: 'another value in replica_policy of the file, none to remove the field; may be repeated',
+    },
     coldStart: { kind: 'value', label: 'SECONDS', summary: 'from the launch of a replica until it is ready; 183 when absent' },
     capacity: {
       kind: 'value',
