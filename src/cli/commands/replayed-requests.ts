@@ -12,7 +12,7 @@ interface ReplayedService {
   readonly trace: RequestTrace;
   /** Median time from launch to ready of its replicas, s; undefined while none was ready. */
   readonly coldStartSeconds: number | undefined;
-  /** Price of its newest replica with a known one. */
+  /** Price of its newest replica with a known one; undefined on machines that cost nothing. */
   readonly hourlyUsd: number | undefined;
 }
 
@@ -34,7 +34,7 @@ export async function replayedService(name: string, context: CommandContext): Pr
       hint: `Its access log has none. Run: svc serve logs ${name} --load-balancer`,
     });
   }
-  const hourlyUsd = replicas.findLast((replica) => replica.hourlyUsd !== null)?.hourlyUsd ?? undefined;
+  const hourlyUsd = replicas.findLast((replica) => replica.hourlyUsd !== null)?.hourlyUsd || undefined;
   return { trace: reader.finish(), coldStartSeconds: coldStartOf(replicas), hourlyUsd };
 }
 

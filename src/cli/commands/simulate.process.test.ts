@@ -51,10 +51,10 @@ test('policies over requests are compared in a table, the file first and the bou
     A replica serves 10 requests/s (target_qps_per_replica 7 / 0.7; --capacity sets it) and is ready 183 s after its launch. The file allows 1 to 4 replicas.
 
     POLICY    COST   AVAILABLE  FAILED  LATE   REPLICA-HOURS  CHANGES/H  MEAN_WAIT
-    file      1.000  100.00%    0.00%   0.00%  1.7            0.0        0.00s
-    knative   1.000  100.00%    0.00%   0.00%  1.7            0.0        0.00s
-    skyserve  1.000  100.00%    0.00%   0.00%  1.7            0.0        0.00s
-    bound     1.000  100.00%    0.00%   0.00%  1.7            -          0.00s
+    file      1.000  100.00%    0.00%   0.00%  1.67           0.0        0.00s
+    knative   1.000  100.00%    0.00%   0.00%  1.67           0.0        0.00s
+    skyserve  1.000  100.00%    0.00%   0.00%  1.67           0.0        0.00s
+    bound     1.000  100.00%    0.00%   0.00%  1.67           -          0.00s
 
     COST: replica-hours relative to the bound, which knows the future. AVAILABLE: share of the time in which a request waits at most 5 s. LATE: requests that wait longer. FAILED: requests beyond a queue of 60 s. The first 10 minutes are not scored.
     "
@@ -69,9 +69,9 @@ test('policies over spot capacity are compared for the number of replicas that r
     The service needs 2 ready replicas. One is ready 183 s after its launch. Spot costs 0.33 of the price on demand. dynamic_fallback has 1 spare.
 
     POLICY       COST   AVAILABLE  FAILED  SPOT-HOURS  ON-DEMAND-HOURS  CHANGES/H  LOST/DAY
-    round_robin  0.333  100.00%    0.00%   2.0         0.0              2.0        0.0
-    on_demand    1.000  100.00%    0.00%   0.0         2.0              2.0        0.0
-    bound        0.333  100.00%    0.00%   2.0         0.0              -          -
+    round_robin  0.333  100.00%    0.00%   2.00        0.00             2.0        0.0
+    on_demand    1.000  100.00%    0.00%   0.00        2.00             2.0        0.0
+    bound        0.333  100.00%    0.00%   2.00        0.00             -          -
 
     COST: money relative to all replicas on demand. AVAILABLE: share of the time with enough ready replicas. FAILED: requests that exceed their capacity, or run on a replica when it is lost. Means of 3 runs.
     "
@@ -235,8 +235,8 @@ test('--with and an unknown service fails as other commands do', async () => {
 test("the figures of other tools and the bounds in the guide are those of the example's traces", async () => {
   await withTempHome(async (cwd) => {
     execFileSync(process.execPath, [resolve('examples/simulate/make-traces.mjs')], { cwd });
-    const service = resolve('examples/autoscaling/service.yaml');
-    const run = async (...words: readonly string[]) => runInProcess(['simulate', service, ...words], { cwd });
+    const file = resolve('examples/autoscaling/service.yaml');
+    const run = async (...words: readonly string[]) => runInProcess(['simulate', file, ...words], { cwd });
     const outputs = [
       await run('--set', 'max_replicas=20', '--requests', 'day.csv', '--compare', 'skyserve,skyserve_quick,knative,kubernetes,fixed_peak'),
       await run('--spot', 'zones.json', '--replicas', '4', '--compare', 'dynamic_fallback,even_spread,round_robin,on_demand'),

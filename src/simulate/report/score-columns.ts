@@ -36,7 +36,7 @@ const requestScores: readonly ScoreColumn<RequestScore>[] = [
   { title: 'AVAILABLE', value: ({ available }) => percent(available) },
   { title: 'FAILED', value: ({ failed }) => percent(failed) },
   { title: 'LATE', value: ({ late }) => percent(late) },
-  { title: 'REPLICA-HOURS', value: ({ replicaHours }) => replicaHours.toFixed(1) },
+  { title: 'REPLICA-HOURS', value: ({ replicaHours }) => hoursText(replicaHours) },
   { title: 'CHANGES/H', value: ({ changesPerHour, kind }) => (kind === 'bound' ? '' : changesPerHour.toFixed(1)) },
   { title: 'MEAN_WAIT', value: ({ meanWaitSeconds }) => `${meanWaitSeconds.toFixed(2)}s`, dropOrder: 1 },
 ];
@@ -46,11 +46,16 @@ const spotScores: readonly ScoreColumn<SpotScore>[] = [
   { title: 'COST', value: ({ cost }) => cost.toFixed(3) },
   { title: 'AVAILABLE', value: ({ available }) => percent(available) },
   { title: 'FAILED', value: ({ failed }) => percent(failed) },
-  { title: 'SPOT-HOURS', value: ({ spotHours }) => spotHours.toFixed(1) },
-  { title: 'ON-DEMAND-HOURS', value: ({ onDemandHours }) => onDemandHours.toFixed(1) },
+  { title: 'SPOT-HOURS', value: ({ spotHours }) => hoursText(spotHours) },
+  { title: 'ON-DEMAND-HOURS', value: ({ onDemandHours }) => hoursText(onDemandHours) },
   { title: 'CHANGES/H', value: ({ changesPerHour, kind }) => (kind === 'bound' ? '' : changesPerHour.toFixed(1)) },
   { title: 'LOST/DAY', value: ({ lostPerDay, kind }) => (kind === 'bound' ? '' : lostPerDay.toFixed(1)), dropOrder: 1 },
 ];
+
+/** Short traces have few hours. */
+function hoursText(hours: number): string {
+  return hours.toFixed(hours < 10 ? 2 : 1);
+}
 
 /** Two decimals: what goals and comparisons are written in. */
 function percent(share: number): string {
