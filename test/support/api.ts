@@ -110,6 +110,7 @@ export function handlersWith(given: Partial<ApiHandlers>): ApiHandlers {
     retryService: unexpected,
     updateService: unexpected,
     listVersions: unexpected,
+    serviceFile: unexpected,
     rollbackService: unexpected,
     terminateReplica: unexpected,
     serviceEvents: unexpected,

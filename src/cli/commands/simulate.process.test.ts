@@ -193,7 +193,7 @@ test('a trace that ends before the first scored second is refused', async () => 
   });
 });
 
-test('--with replays the last day of a running service with the cold start of its replicas', async () => {
+test('the last day of a running service is replayed with the cold start of its replicas and other settings', async () => {
   const clock = new FakeClock();
   const now = clock.now();
   const access = (ageSeconds: number): string =>
@@ -208,10 +208,16 @@ test('--with replays the last day of a running service with the cold start of it
   const replicas = [40, 90, 70].map((readySeconds, index) =>
     aReplicaView({ id: index + 1, hourlyUsd: 0.5, launchedAt: at(0), readyAt: at(readySeconds) }),
   );
-  const { code, stdout, calls } = await simulate('chat --with service.yaml --compare skyserve --json', {
-    clock,
-    routes: { getService: () => aServiceView({ replicas }), serviceLogs: () => log },
-  });
+  const routes: CliOptions['routes'] = {
+    getService: () => aServiceView({ replicas }),
+    serviceLogs: () => log,
+    serviceFile: () => ({
+      source: `${service}secrets: {TOKEN: null, KEY: ***}\nenvs: {SIZE: null}\n`,
+      envs: { SIZE: '7b' },
+      secrets: ['TOKEN', 'KEY'],
+    }),
+  };
+  const { code, stdout, calls } = await simulate('chat --with service.yaml --compare skyserve --json', { clock, routes });
   expect(code).toBe(0);
   expect(JSON.parse(stdout)).toMatchObject({
     service: 'chat',
@@ -219,6 +225,8 @@ test('--with replays the last day of a running service with the cold start of it
     requests: { trace: { name: 'access log of chat', seconds: 1_800, requests: 1_800 }, coldStartSeconds: 70 },
   });
   expect(calls.at(-1)?.input).toEqual({ params: { name: 'chat' }, query: { target: 'load-balancer', follow: false } });
+  const own = await simulate('chat --set max_replicas=9 --compare skyserve --json', { clock, routes });
+  expect(JSON.parse(own.stdout)).toMatchObject({ service: 'chat', requests: { minReplicas: 1, maxReplicas: 9, coldStartSeconds: 70 } });
 });
 
 test('--with and a service without requests in the last day is refused', async () => {
@@ -227,8 +235,8 @@ test('--with and a service without requests in the last day is refused', async (
   expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining("Service 'chat' had no requests in the last 24 hours.") });
 });
 
-test('--with and an unknown service fails as other commands do', async () => {
-  const { code, stderr } = await simulate('chat --with service.yaml');
+test.for(['chat', 'chat --with service.yaml'])('svc simulate %s without such a service fails as other commands do', async (words) => {
+  const { code, stderr } = await simulate(words);
   expect({ code, stderr }).toEqual({ code: 3, stderr: expect.stringContaining('code: SVC_SERVICE_NOT_FOUND') });
 });
 

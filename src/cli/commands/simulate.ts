@@ -1,5 +1,7 @@
+import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
+import { nameProblem } from '../../domain/names.ts';
 import { messageOf, SvcError } from '../../shared/errors.ts';
 import type { Findings, Finished } from '../../simulate/report/report.ts';
 import { autoscalerOf } from '../../simulate/request-policies.ts';
@@ -9,7 +11,7 @@ import type { CommandContext } from '../command.ts';
 import { renderFindings } from '../listing/simulation-listing.ts';
 import { readServiceSection, type TaskArgs } from '../task-source.ts';
 import { readRequestFile, readSpotFile } from './read-traces.ts';
-import { replayedService } from './replayed-requests.ts';
+import { replayedSection, replayedService } from './replayed-requests.ts';
 import { comparedPolicies, numberOf, requestNames } from './simulate-options.ts';
 import { meanReplicas, overRequests, overSpot, spareOf, type RequestSettings } from './simulation-runs.ts';
 
@@ -20,7 +22,7 @@ const usualColdStartSeconds = 183;
 const usualSpotPrice = 1 / 3;
 
 interface SimulateArgs extends TaskArgs {
-  /** A service file, or with `with` the name of a service. */
+  /** A service file, or the name of a running service. */
   readonly target: string;
   readonly with: string | undefined;
   readonly requests: string | undefined;
@@ -44,10 +46,13 @@ export async function simulate(args: SimulateArgs, context: CommandContext): Pro
   const spotPrice = numberOf(args.spotPrice, '--spot-price', 0.001, 1) ?? usualSpotPrice;
   const capacity = numberOf(args.capacity, '--capacity', 0.000_001, 1_000_000);
   const price = numberOf(args.price, '--price', 0, 1_000_000);
-  const isReplay = args.with !== undefined;
-  checkTraces(args);
+  const isReplay = args.with !== undefined || isServiceName(args, cwd);
+  checkTraces(args, isReplay);
   const file = args.with ?? args.target;
-  const { replicaPolicy: policy } = await readServiceSection(file, args.set, args, context);
+  const isOwnFile = isReplay && args.with === undefined;
+  const { replicaPolicy: policy } = isOwnFile
+    ? await replayedSection(args.target, args.set, context)
+    : await readServiceSection(file, args.set, args, context);
   // The file's own policy has a row by itself.
   const compared = given.requests ?? requestNames.filter((name) => name !== autoscalerOf(policy));
   const replayed = isReplay ? await replayedService(args.target, context) : undefined;
@@ -74,11 +79,17 @@ export async function simulate(args: SimulateArgs, context: CommandContext): Pro
   if (args.html !== undefined) ui.say(`The report is in ${args.html}`);
 }
 
+/** Without a trace, a word that names no file is a running service. */
+function isServiceName({ target, requests, spot }: SimulateArgs, cwd: string): boolean {
+  if (requests !== undefined || spot.length > 0 || /\.ya?ml$/.test(target)) return false;
+  return nameProblem(target) === undefined && !existsSync(resolve(cwd, target));
+}
+
 /** Requests come from a file or from a running service. */
-function checkTraces(args: Pick<SimulateArgs, 'with' | 'requests' | 'spot'>): void {
-  if (args.with === undefined && args.requests === undefined && args.spot.length === 0) {
+function checkTraces(args: SimulateArgs, isReplay: boolean): void {
+  if (!isReplay && args.requests === undefined && args.spot.length === 0) {
     throw new SvcError('SVC_USAGE', 'There is nothing to simulate: no trace is given.', {
-      hint: 'Give requests with --requests TRACE or spot capacity with --spot TRACE. For a running service: svc simulate NAME --with FILE',
+      hint: 'Give requests with --requests TRACE or spot capacity with --spot TRACE. For a running service: svc simulate NAME',
     });
   }
   if (args.with !== undefined && args.requests !== undefined) {

@@ -192,7 +192,7 @@ const simulate = defineCommand({
       kind: 'one',
       label: 'FILE|NAME',
       completes: 'file',
-      summary: 'service file (YAML) with the policy, its bounds and its target; with --with, a running service',
+      summary: 'service file (YAML) with the policy, its bounds and its target; or a running service, whose last day is replayed',
     },
   },
   options: {
@@ -202,7 +202,7 @@ const simulate = defineCommand({
       kind: 'value',
       label: 'FILE',
       completes: 'file',
-      summary: 'replay the last day of the running service NAME with this service file, and the cold start of its replicas',
+      summary: 'replay the running service NAME with the policy of this file instead of its own',
     },
     compare: { kind: 'value', label: 'A,B,…', summary: 'only these policies beside the one of the file; otherwise all' },
     set: {
@@ -241,7 +241,7 @@ const simulate = defineCommand({
   examples: [
     'svc simulate service.yaml --requests day.csv',
     'svc simulate service.yaml --requests access.log --set autoscaler=forecast --compare skyserve,knative --html report.html',
-    'svc simulate chat --with service.yaml --set max_replicas=20',
+    'svc simulate chat --set max_replicas=20',
     'svc simulate service.yaml --spot zones.json --replicas 4 --cold-start 120 --json',
   ],
   run: async (args, context) => (await import('../commands/simulate.ts')).simulate({ ...args, workdir: undefined }, context),
