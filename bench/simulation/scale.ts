@@ -103,8 +103,9 @@ function compare({ arrivals, capacityQps }: NamedTrace, coldStartSeconds: number
 const percent = (share: number): string => (share * 100).toFixed(2);
 const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
 
+const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
+
 function tableOf(titles: readonly string[], rows: readonly (readonly string[])[]): string {
-  const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
   return [line(titles), line(titles.map((_, index) => (index === 0 ? '---' : '---:'))), ...rows.map(line)].join('\n');
 }
 

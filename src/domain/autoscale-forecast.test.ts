@@ -60,9 +60,9 @@ test('queued requests are served on top of the rate', () => {
   const target = (signals: Partial<LoadSignals>, ongoing?: number): number =>
     decideTarget(memory, { ...policy, targetOngoingRequestsPerReplica: ongoing }, aLoad({ recent, ...signals })).target;
   expect(target({})).toBeLessThanOrEqual(6);
-  expect(target({ queued: 1_000 })).toBe(10);
+  expect(target({ queued: 1_000 })).toBe(9);
   // Beyond ten requests for each ready replica, requests in flight wait in its program.
-  expect([target({ inFlight: 1_050, readyReplicas: 5 }), target({ inFlight: 1_050, readyReplicas: 5 }, 7)]).toEqual([target({}), 10]);
+  expect([target({ inFlight: 1_050, readyReplicas: 5 }), target({ inFlight: 1_050, readyReplicas: 5 }, 7)]).toEqual([target({}), 9]);
 });
 
 test('a shorter time to the first byte needs more replicas for bursts', () => {

@@ -48,8 +48,11 @@ const assumedErrors = { weight: 200, around: 0.03, scale: 0.1, horizon: 19 } as 
 /** The part of a rise over the last minute that is expected to go on. */
 const trendShare = 0.2;
 
-/** The arrivals of this time, in slots, are the rate of the moment, and queued requests are to be served within it. */
+/** The arrivals of this time, in slots, are the rate of the moment. */
 const momentSlots = 2;
+
+/** Queued requests are to be served within this time, s. */
+const drainSeconds = 30;
 
 /** State of the forecast between decisions. Numbers are rounded, because the state is stored each time. */
 export interface ForecastMemory {
@@ -158,10 +161,9 @@ function cheapestReplicas(
 
 /** The rate of the last moments with its trend, and what it takes to serve the requests that wait. */
 function momentaryRate({ recent, queued, inFlight, readyReplicas }: LoadSignals, { ongoingPerReplica }: ForecastPolicy): number {
-  const seconds = momentSlots * stepSeconds;
-  const rate = sum(recent.slice(0, momentSlots)) / seconds;
+  const rate = sum(recent.slice(0, momentSlots)) / (momentSlots * stepSeconds);
   const earlier = recent.slice(momentSlots, momentSlots + 6);
   const trend = earlier.length === 0 ? 0 : Math.max(0, rate - sum(earlier) / (earlier.length * stepSeconds));
   const usual = ongoingPerReplica === undefined ? inFlight : (ongoingPerReplica / targetUtilisation) * readyReplicas;
-  return rate + trendShare * trend + (queued + Math.max(0, inFlight - usual)) / seconds;
+  return rate + trendShare * trend + (queued + Math.max(0, inFlight - usual)) / drainSeconds;
 }
