@@ -67,6 +67,11 @@ const trips: Readonly<
     gets: { versions: [] },
     given: { params: { name: 'chat' } },
   },
+  serviceFile: {
+    go: ({ client }) => client.call('serviceFile', { params: { name: 'chat' } }),
+    gets: { source: 'run: serve', envs: { SIZE: '7b' }, secrets: ['TOKEN'] },
+    given: { params: { name: 'chat' } },
+  },
   rollbackService: {
     go: ({ client }) => client.call('rollbackService', { params: { name: 'chat' }, body: { to: 1 } }),
     gets: anUpdatePlan,
@@ -171,6 +176,7 @@ test.for(Object.entries(trips))("%s sends its input and returns the handler's re
       terminateService: remember({ service: 'chat' }),
       updateService: remember(anUpdatePlan),
       listVersions: remember({ versions: [] }),
+      serviceFile: remember({ source: 'run: serve', envs: { SIZE: '7b' }, secrets: ['TOKEN'] }),
       rollbackService: remember(anUpdatePlan),
       pauseUpdate: remember({ service: 'chat', version: 2, changed: true }),
       retryService: remember({ service: 'chat', refusals: 2 }),

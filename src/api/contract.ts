@@ -132,6 +132,14 @@ export const contract = {
       ),
     }),
   },
+  serviceFile: {
+    params: named,
+    reply: z.strictObject({
+      source: z.string().describe('The text; `***` stands for values of secrets'),
+      envs: z.record(z.string(), z.string()).describe('With those of the command line'),
+      secrets: z.array(z.string()).describe('Names only'),
+    }),
+  },
   rollbackService: {
     params: named,
     body: z.strictObject({ to: z.int().min(1).optional().describe('The last one that worked before, when absent'), ...basis }),

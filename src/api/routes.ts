@@ -38,6 +38,12 @@ export const routes = {
     summary: 'Replaces the file of a service; its replicas follow',
   },
   listVersions: { method: 'GET', path: '/v1/services/:name/versions', reply: 'json', summary: 'The versions of a service' },
+  serviceFile: {
+    method: 'GET',
+    path: '/v1/services/:name/file',
+    reply: 'json',
+    summary: 'The file of the current version, without values of secrets',
+  },
   rollbackService: {
     method: 'POST',
     path: '/v1/services/:name/rollback',

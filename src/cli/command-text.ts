@@ -3,7 +3,7 @@ import { displayWidth } from './listing/display-text.ts';
 
 /** `svc` in our messages where one of its commands follows; not in a path, not in running text. */
 const commandStart =
-  /(?<![\w/.-])svc (?=(?:serve|controller|catalog|status|launch|exec|logs|down|check|offers|completion|help)\b|\[|--?[a-z])/g;
+  /(?<![\w/.-])svc (?=(?:serve|controller|catalog|status|launch|exec|logs|down|check|offers|simulate|completion|help)\b|\[|--?[a-z])/g;
 
 /** A whole command, up to the end of its sentence or of its parentheses or quotes. */
 const wholeCommand = new RegExp(`${commandStart.source}.*?(?=[;,()\`]|[.:?](?: |$)|$)`, 'g');

@@ -18,6 +18,7 @@ test('commands are offered in the order of help, without hidden ones', () => {
     'down',
     'check',
     'offers',
+    'simulate',
     'completion',
   ]);
   expect(values('c')).toEqual(['controller', 'catalog', 'check', 'completion']);

@@ -1,12 +1,13 @@
 import { join, resolve } from 'node:path';
 import type { RouteInput } from '../api/contract.ts';
-import type { Task } from '../domain/task.ts';
+import type { ServiceSpec, Task } from '../domain/task.ts';
 import { checkTaskFiles } from '../spec/check-task-files.ts';
 import { checkTlsFiles } from '../spec/check-tls-files.ts';
 import { collectEnvs } from '../spec/collect-envs.ts';
 import { describeService } from '../spec/describe-service.ts';
 import { loadTaskFile, type LoadedTask, type TaskOverrides } from '../spec/load-task-file.ts';
 import { parseTask, serviceOf } from '../spec/parse-task.ts';
+import { setPolicyFields } from '../spec/set-policy-fields.ts';
 import type { TaskSource } from '../spec/task-document.ts';
 import { refuseUnsupported } from '../spec/unsupported.ts';
 import type { CommandContext } from './command.ts';
@@ -51,6 +52,20 @@ export async function readServiceFile(path: string, args: TaskArgs, context: Com
     body: bodyOf(source, context),
     summary: [...summary, ...(warning === undefined ? [] : [`Warning: ${warning}`])],
   };
+}
+
+/**
+ * The `service` section of a file, with other fields of `replica_policy` (`FIELD=VALUE` each). For a simulation: working
+ * files need not exist, and a field that this version cannot act on is no error.
+ */
+export async function readServiceSection(
+  path: string,
+  fields: readonly string[],
+  args: TaskArgs,
+  context: CommandContext,
+): Promise<ServiceSpec> {
+  const { source } = await load(path, args, context);
+  return serviceOf(parseTask({ ...source, source: setPolicyFields(source.source, fields) }), source.file);
 }
 
 /** A valid task that runs once. */

@@ -7,6 +7,7 @@ import { SvcError } from '../shared/errors.ts';
 import { isoTime } from '../shared/clock.ts';
 import { namesOf, notNamed } from '../shared/did-you-mean.ts';
 import { servicePaths } from '../shared/paths.ts';
+import { redact } from '../shared/text.ts';
 import { compareAndSwap } from '../store/compare-and-swap.ts';
 import { type ReplicaRecord, type ServiceRecord, subjectEvent } from '../domain/records.ts';
 import { edgeProxyLogs, edgeProxyMetrics } from './edge-proxy/edge-proxy-reports.ts';
@@ -167,6 +168,13 @@ export function createHandlers(deps: HandlerDeps): ApiHandlers {
       const service = await found(params.name);
       const versions = await store.services.versions(service.name);
       return { versions: [...versionViews(service, versions, await store.replicas.list(service.name))] };
+    },
+    async serviceFile({ params }) {
+      const service = await found(params.name);
+      const version = (await store.services.versions(service.name)).find((one) => one.version === service.version);
+      if (version === undefined) throw new Error(`the current version of ${service.name} has no record`);
+      const { envs, secrets } = version.task;
+      return { source: redact(version.source, Object.values(secrets)), envs: { ...envs }, secrets: Object.keys(secrets) };
     },
     async rollbackService({ params, body }) {
       const plan = await whileBusy(async () => rollbackService(context, await found(params.name), body));

@@ -169,6 +169,16 @@ export interface ReadinessProbe {
 /** The closed list of values of `autoscaler`. */
 export const autoscalers = ['request_rate', 'concurrency', 'forecast'] as const;
 
+/**
+ * Delays of a file that sets none, s. SkyServe's are for a rate. What is ongoing already has the mean of a minute; the
+ * forecast has its own hold.
+ */
+export const defaultDelays = {
+  request_rate: { up: 300, down: 1_200 },
+  concurrency: { up: 0, down: 300 },
+  forecast: { up: 0, down: 0 },
+} as const;
+
 /** Desired number of replicas. A fixed number has `min === max` and no target. Stored versions lack optional fields. */
 export interface ReplicaPolicy {
   readonly autoscaler?: (typeof autoscalers)[number] | undefined;

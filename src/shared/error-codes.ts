@@ -32,6 +32,11 @@ export const errorCodes = {
     'The key and the certificate that `tls` names cannot serve an endpoint.',
     'Name a private key and the certificate chain made for it, both in PEM and in force today.',
   ),
+  SVC_BAD_TRACE: row(
+    'invalid-input',
+    'A trace of requests or of spot capacity cannot be read.',
+    'Correct the named line; docs/guides/choosing-a-policy.md lists the formats.',
+  ),
   SVC_MISSING_ENV: row(
     'invalid-input',
     'A variable declared without a value was not given one.',

@@ -1,14 +1,18 @@
 import { decideTarget, initialAutoscaler, nextDecisionMs, rateWindowMs } from '../domain/autoscale.ts';
 import { stepSeconds } from '../domain/autoscale-forecast.ts';
 import type { LoadSignals } from '../domain/load-signals.ts';
+import { policyAt } from '../domain/replica-schedule.ts';
 import type { ReplicaPolicy } from '../domain/task.ts';
 import { ongoingRequests, type ScaleFacts, type ScalerKind } from './scale-world.ts';
 
 /** The ten-second slots that a load report has at most. */
 const mostSlots = 60;
 
-/** An autoscaler of a service, by the function that decides in production. */
-export function policyScaler(name: string, policy: ReplicaPolicy): ScalerKind {
+/**
+ * An autoscaler of a service, by the function that decides in production. The schedule of the policy counts when the
+ * trace has dates: `startedAt` is the wall time of its first second, ms.
+ */
+export function policyScaler(name: string, policy: ReplicaPolicy, startedAt?: number): ScalerKind {
   return {
     name,
     start(trace, replicas) {
@@ -35,7 +39,8 @@ export function policyScaler(name: string, policy: ReplicaPolicy): ScalerKind {
           const { second, backlog, arrived } = facts;
           const inFlight = ongoingRequests(facts, trace, everySeconds) - backlog;
           seen = [...seen, { second, value: inFlight + backlog }].filter((one) => one.second > second - 60);
-          memory = decideTarget(memory, policy, {
+          const present = startedAt === undefined ? policy : policyAt(policy, startedAt + second * 1_000);
+          memory = decideTarget(memory, present, {
             requestsInWindow: arrived(second - rateWindowMs / 1_000, second),
             busy: inFlight + backlog,
             fleet: { living: [], toCome: 1 },

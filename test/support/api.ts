@@ -111,6 +111,7 @@ export function handlersWith(given: Partial<ApiHandlers>): ApiHandlers {
     retryService: unexpected,
     updateService: unexpected,
     listVersions: unexpected,
+    serviceFile: unexpected,
     rollbackService: unexpected,
     terminateReplica: unexpected,
     serviceEvents: unexpected,

@@ -30,8 +30,8 @@ export const followLog = {
   offSummary: 'end with what is there',
 } as const satisfies OptionSpec;
 
-/** Options that override a task file. */
-export const taskOptions = {
+/** Options that set variables of a task file. */
+export const envOptions = {
   env: { kind: 'values', label: 'NAME[=VALUE]', summary: 'set a variable of `envs`; without a value it is taken from the environment' },
   envFile: { kind: 'value', label: 'FILE', completes: 'file', summary: 'set variables from a file of NAME=VALUE lines' },
   secret: {
@@ -40,6 +40,11 @@ export const taskOptions = {
     summary: 'set a variable of `secrets`, never shown; prefer NAME alone, as other users see arguments',
   },
   secretFile: { kind: 'value', label: 'FILE', completes: 'file', summary: 'set secrets from a file of NAME=VALUE lines' },
+} as const satisfies Record<string, OptionSpec>;
+
+/** Options that override a task file. */
+export const taskOptions = {
+  ...envOptions,
   workdir: { kind: 'value', label: 'FOLDER', completes: 'folder', summary: 'use this folder instead of the `workdir` of the file' },
 } as const satisfies Record<string, OptionSpec>;
 

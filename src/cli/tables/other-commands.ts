@@ -1,5 +1,5 @@
 import { defineCommand, type Command } from '../command.ts';
-import { json, yes } from './common-options.ts';
+import { envOptions, json, yes } from './common-options.ts';
 
 const start = defineCommand({
   path: ['controller', 'start'],
@@ -182,6 +182,71 @@ const update = defineCommand({
   run: async (args, context) => (await import('../commands/catalog.ts')).catalogUpdate(args, context),
 });
 
+const simulate = defineCommand({
+  path: ['simulate'],
+  summary: 'Compare autoscalers and spot policies over recorded load, in virtual time',
+  description:
+    'Runs the decisions of svc, and those of other tools, over a trace of requests or of spot capacity, and prints what each costs and how requests fare. It starts nothing and costs nothing. Policies over requests: request_rate, concurrency, forecast, skyserve, skyserve_quick, knative, kubernetes, fixed_peak. Policies over spot capacity: hedge, dynamic_fallback, even_spread, round_robin, on_demand. The policy of the file itself and the bound are always shown. docs/guides/choosing-a-policy.md has the formats of traces and explains a result.',
+  arguments: {
+    target: {
+      kind: 'one',
+      label: 'FILE|NAME',
+      completes: 'file',
+      summary: 'service file (YAML) with the policy, its bounds and its target; or a running service, whose last day is replayed',
+    },
+  },
+  options: {
+    requests: { kind: 'value', label: 'TRACE', completes: 'file', summary: 'requests over time, also packed with gzip' },
+    spot: { kind: 'values', label: 'TRACE', completes: 'file', summary: 'spot capacity of zones over time; may be repeated' },
+    with: {
+      kind: 'value',
+      label: 'FILE',
+      completes: 'file',
+      summary: 'replay the running service NAME with the policy of this file instead of its own',
+    },
+    compare: { kind: 'value', label: 'A,B,…', summary: 'only these policies beside the one of the file; otherwise all' },
+    set: {
+      kind: 'values',
+      label: 'FIELD=VALUE',
+      summary: 'another value in replica_policy of the file, none to remove the field; may be repeated',
+    },
+    coldStart: { kind: 'value', label: 'SECONDS', summary: 'from the launch of a replica until it is ready; 183 when absent' },
+    capacity: {
+      kind: 'value',
+      label: 'QPS',
+      summary: 'requests per second that a replica serves at most; target_qps_per_replica / 0.7 when absent',
+    },
+    replicas: {
+      kind: 'integer',
+      label: 'N',
+      min: 1,
+      max: 1_000,
+      summary: 'ready replicas needed over spot capacity; otherwise the mean over the requests, or min_replicas',
+    },
+    spotPrice: { kind: 'value', label: 'SHARE', summary: 'price of a spot replica relative to one on demand; 0.33 when absent' },
+    price: {
+      kind: 'value',
+      label: 'USD',
+      summary: 'of a replica on demand per hour, to show money too; with --with, that of its replicas when absent',
+    },
+    html: {
+      kind: 'value',
+      label: 'FILE',
+      completes: 'file',
+      summary: 'also write a report with charts there: one file that loads nothing',
+    },
+    ...envOptions,
+    json,
+  },
+  examples: [
+    'svc simulate service.yaml --requests day.csv',
+    'svc simulate service.yaml --requests access.log --set autoscaler=forecast --compare skyserve,knative --html report.html',
+    'svc simulate chat --set max_replicas=20',
+    'svc simulate service.yaml --spot zones.json --replicas 4 --cold-start 120 --json',
+  ],
+  run: async (args, context) => (await import('../commands/simulate.ts')).simulate({ ...args, workdir: undefined }, context),
+});
+
 const completion = defineCommand({
   path: ['completion'],
   summary: 'Print the script that completes `svc` at Tab',
@@ -203,7 +268,7 @@ const complete = defineCommand({
   run: async (args, context) => (await import('../commands/complete.ts')).complete(args, context),
 });
 
-/** `svc controller …`, `svc check`, `svc offers`, `svc catalog …` and `svc completion`. */
+/** `svc controller …`, `svc check`, `svc offers`, `svc catalog …`, `svc simulate` and `svc completion`. */
 export const otherCommands: readonly Command[] = [
   start,
   stop,
@@ -217,6 +282,7 @@ export const otherCommands: readonly Command[] = [
   offers,
   showGpus,
   update,
+  simulate,
   completion,
   complete,
 ];

@@ -1,5 +1,6 @@
 import { readLoadBalancer } from '../../domain/load-balancer.ts';
 import {
+  defaultDelays,
   defaultUpdate,
   type ReadinessProbe,
   type ReplicaPolicy,
@@ -68,13 +69,6 @@ function readPolicy(fields: ServiceFields): ReplicaPolicy {
     spotPlacer: policy.spot_placer,
   };
 }
-
-/** SkyServe's delays are for a rate. What is ongoing already has the mean of a minute; the forecast has its own hold. */
-const defaultDelays = {
-  request_rate: { up: 300, down: 1_200 },
-  concurrency: { up: 0, down: 300 },
-  forecast: { up: 0, down: 0 },
-} as const;
 
 function readScheduleEntry(entry: ScheduleEntryFields): ScheduleEntry {
   const { cron, timezone, min_replicas: minReplicas, max_replicas: maxReplicas = minReplicas } = entry;

@@ -1,0 +1,30 @@
+import { requestLegend, spotLegend, type Findings } from '../../simulate/report/report.ts';
+import { requestColumns, spotColumns, type ScoreColumn } from '../../simulate/report/score-columns.ts';
+import { wrapText } from '../command-text.ts';
+import type { Ui } from '../ui.ts';
+import { renderTable } from './table.ts';
+
+/** The findings of a simulation for people. */
+export function renderFindings({ hourlyUsd, requests, spot }: Findings, ui: Pick<Ui, 'paint' | 'outWidth'>): readonly string[] {
+  const sections = [
+    ...(requests === undefined ? [] : [section(requests.facts, requestColumns(hourlyUsd), requests.answer.scores, requestLegend, ui)]),
+    ...spot.map(({ facts, question, answer }) => section(facts, spotColumns(hourlyUsd, question.spotPrice), answer.scores, spotLegend, ui)),
+  ];
+  return sections.flatMap((lines, index) => (index === 0 ? lines : ['', ...lines]));
+}
+
+function section<Score>(
+  facts: readonly string[],
+  columns: readonly ScoreColumn<Score>[],
+  scores: readonly Score[],
+  legend: string,
+  { paint, outWidth }: Pick<Ui, 'paint' | 'outWidth'>,
+): readonly string[] {
+  return [
+    ...facts.map((fact) => wrapText(fact, outWidth)),
+    '',
+    ...renderTable(columns, scores, outWidth),
+    '',
+    paint('quiet', wrapText(legend, outWidth)),
+  ];
+}

@@ -1,0 +1,30 @@
+import { evenSpread, onDemandOnly, roundRobin, spotHedge } from './spot-baselines.ts';
+import { hedge } from './spot-hedge.ts';
+import type { SpotPolicyOf } from './spot-world.ts';
+
+/** A way to place spot and on-demand replicas that can be compared. */
+export interface SpotChoice {
+  /** `own`: svc can run it. `baseline`: it stands for another tool. */
+  readonly kind: 'own' | 'baseline';
+  readonly summary: string;
+  /** `spare`: replicas beyond the target, for policies that have a fixed number of them. */
+  readonly policy: (seed: number, spare: number) => SpotPolicyOf;
+}
+
+/** Spot policies by the names that `--compare` takes. */
+export const spotPolicies = {
+  hedge: { kind: 'own', summary: 'spares and replicas on demand by the risk of each zone', policy: () => hedge },
+  dynamic_fallback: {
+    kind: 'own',
+    summary: "SkyServe's SpotHedge: spare replicas, and on demand until spot is ready",
+    policy: (seed, spare) => spotHedge(spare, 'paper', seed),
+  },
+  even_spread: { kind: 'baseline', summary: 'a fixed share in each zone, spot only', policy: evenSpreadFrom },
+  round_robin: { kind: 'baseline', summary: 'each launch in the next zone, spot only', policy: (seed) => roundRobin(seed) },
+  on_demand: { kind: 'baseline', summary: 'no spot replicas', policy: () => onDemandOnly },
+} as const satisfies Readonly<Record<string, SpotChoice>>;
+
+/** The zones in turn, from another one for each seed. */
+function evenSpreadFrom(first: number): SpotPolicyOf {
+  return (options, zones) => evenSpread(zones.map((_, index) => (index + first) % zones.length))(options, zones);
+}
