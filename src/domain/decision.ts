@@ -1,6 +1,7 @@
 import type { BalancerReplica } from './balancer-link.ts';
 import { endpointSet, type EndpointCandidate } from './endpoint-set.ts';
 import { type Change, type NewEvent, type ReplicaRecord, type ServiceMemory, type ServiceRecord, subjectEvent } from './records.ts';
+import type { Market } from './placement.ts';
 import { rememberFailure } from './replica/crash-loop.ts';
 import { noReport, type ReplicaEnd, type ReplicaReport } from './replica/replica-report.ts';
 import { isAlive, isEnded, type EndCause } from './replica/replica-state.ts';
@@ -44,6 +45,8 @@ export interface LoadReport {
 /** A replica to launch. */
 export interface Launch {
   readonly version: number;
+  /** null: any that the file allows. */
+  readonly market: Market | null;
   /** A sentence for users. */
   readonly reason: string;
 }
@@ -117,8 +120,8 @@ export class Draft {
     return this.world.reports.get(id) ?? noReport;
   }
 
-  launch(version: number, reason: string): void {
-    this.#launch.push({ version, reason });
+  launch(launch: Launch): void {
+    this.#launch.push(launch);
   }
 
   /** Gives a replica the service's version. */

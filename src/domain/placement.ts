@@ -1,3 +1,7 @@
+/** Spot machines, or machines that the provider does not reclaim. */
+export const markets = ['spot', 'on-demand'] as const;
+export type Market = (typeof markets)[number];
+
 /** A kind of machine at a location, and its price: the fields of an offer that placement needs. */
 export interface PlaceableOffer {
   readonly provider: string;

@@ -1,3 +1,4 @@
+import type { Market } from './placement.ts';
 import { isAlive, type aliveStates, type ReplicaState } from './replica/replica-state.ts';
 
 /** The fields of a replica that planning needs. */
@@ -5,6 +6,8 @@ export interface PlannedReplica {
   readonly id: number;
   readonly version: number;
   readonly state: ReplicaState;
+  /** Absent where the versions' files leave the market to the search. */
+  readonly market?: Market | null;
   /** Capacity in requests per second, where replicas differ. */
   readonly qps?: number;
   /** Its machine is silent: nothing would confirm that its program ends, so another replica is stopped instead. */

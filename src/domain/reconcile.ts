@@ -17,6 +17,7 @@ import type { ReplicaEnd } from './replica/replica-report.ts';
 import { finalStates, isAlive, isEnded, isFailed } from './replica/replica-state.ts';
 import { needsReplacement, silentToEnd, type SilentReplica } from './replica/silent-machines.ts';
 import { attemptsAtOnce, isRolledOut, isSameProbe, isSameProgram, planRollout, provenVersionOf } from './rollout.ts';
+import { marketOf, wantedMarkets, type MarketCounts } from './spot/markets.ts';
 import { serviceState, type ServiceState } from './service-state.ts';
 import type { Task } from './task.ts';
 
@@ -51,7 +52,8 @@ export function reconcile(world: World): Decision {
     gaveUp && worked !== undefined
       ? { target: desired, version: worked, fallback: undefined, limits }
       : { target: desired, version: world.service.version, fallback, limits };
-  scale(draft, task, { remaining, goal, gateFor });
+  const markets = splitByMarket(world, { remaining, target, desired });
+  scale(draft, task, { remaining, goal: { ...goal, markets, atLeast: target }, gateFor });
   const readyOthers = remaining.filter(({ state }) => state === 'READY').length;
   const facts = { readyOthers, desired, graceMs: gracefulTerminationSeconds * 1_000, now: world.now };
   for (const id of interruptedToDrain(interrupted, facts))
@@ -203,6 +205,19 @@ function gateOf(service: ServiceRecord, version: number, attempts: number, now: 
   return { ...gate, gaveUp: gate.gaveUp || (memory.gaveUp && !hasWorked) };
 }
 
+/** Wanted replicas by market, for each version whose file does not leave the market to the search. */
+function splitByMarket(
+  { versions }: World,
+  {
+    remaining,
+    ...numbers
+  }: { readonly remaining: readonly ReplicaRecord[]; readonly target: number; readonly desired: number },
+): ReadonlyMap<number, MarketCounts> {
+  const readySpot = remaining.filter((replica) => replica.state === 'READY' && marketOf(replica) === 'spot').length;
+  const counts = [...versions].map(([version, task]) => [version, wantedMarkets(task, { ...numbers, readySpot })] as const);
+  return new Map(counts.flatMap(([version, wanted]) => (wanted === undefined ? [] : [[version, wanted] as const])));
+}
+
 /** Launches missing replicas, as far as the crash-loop guard allows, and stops surplus ones and those of other versions. */
 function scale(
   draft: Draft,
@@ -223,10 +238,12 @@ function scale(
     // A replica that waits for its adoption is not replaced.
     const isWaiting = goal.version === service.version && isTakenOver(draft.world, replica.version);
     const version = isWaiting ? service.version : replica.version;
-    return { ...replica, version, mustKeep: type === 'silent', isUnseen: type === 'unseen' } satisfies PlannedReplica;
+    const market = marketOf(replica);
+    return { ...replica, version, market, mustKeep: type === 'silent', isUnseen: type === 'unseen' } satisfies PlannedReplica;
   });
   const actions = planRollout(planned, goal);
-  const desiredText = `The service is to have ${countReplicas(goal.target)}`;
+  const wanted = goal.markets?.get(goal.version);
+  const desiredText = `The service is to have ${countReplicas(goal.target)}${describeSplit(wanted)}`;
   const versionOf = new Map(planned.map((replica) => [replica.id, replica.version]));
   const whyStopped = (id: number): ReplicaEnd =>
     versionOf.get(id) === goal.version
@@ -239,14 +256,18 @@ function scale(
       if (isInventoryKnown) draft.stop(action.replicaId, whyStopped(action.replicaId));
       continue;
     }
-    const { version } = action;
+    const { version, market } = action;
     const gate = gates.get(version) ?? gateFor(version);
     const living = planned.filter((replica) => replica.version === version && isAlive(replica.state)).length + (launched.get(version) ?? 0);
     if (gate.notBefore > now) draft.wakeAt = Math.min(draft.wakeAt ?? Number.POSITIVE_INFINITY, gate.notBefore);
     if (living >= gate.atMost || gate.gaveUp || gate.notBefore > now) continue;
     launched.set(version, (launched.get(version) ?? 0) + 1);
-    draft.launch(version, `${desiredText}.`);
+    draft.launch({ version, market, reason: `${desiredText}.` });
   }
+}
+
+function describeSplit(wanted: MarketCounts | undefined): string {
+  return wanted === undefined || wanted.onDemand === 0 ? '' : ` (now ${wanted.spot} spot and ${wanted.onDemand} on demand)`;
 }
 
 function reportState(draft: Draft, desired: number, gaveUp: boolean): void {

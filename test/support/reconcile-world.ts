@@ -46,7 +46,10 @@ export const set = ({ endpoints }: Decision): readonly string[] => endpoints.map
 export function committed(world: World, decision: Decision): World {
   const { service } = world;
   const launched = decision.launch.map((one, index) =>
-    newReplica({ ...service, version: one.version }, { id: service.nextReplicaId + index, key: `k${index}`, createdAt: world.now }),
+    newReplica(
+      { ...service, version: one.version },
+      { id: service.nextReplicaId + index, key: `k${index}`, createdAt: world.now, market: one.market },
+    ),
   );
   const changed = new Map([...decision.adopt, ...decision.stop].map(({ replica, change }) => [replica.id, { ...replica, ...change }]));
   return {

@@ -12,6 +12,7 @@ import { messageOf, SvcError } from '../../shared/errors.ts';
 import { unlessAborted } from '../../shared/deadline.ts';
 import type { Change, ReplicaRecord } from '../../domain/records.ts';
 import { filesVersionOf } from '../../domain/rollout.ts';
+import { alternativesFor } from '../../domain/spot/markets.ts';
 import { missingTarget } from '../../domain/replica/replica-capacity.ts';
 import { jobName } from './replica-program.ts';
 import type { ReplicaHandle } from './replica-handle.ts';
@@ -67,16 +68,16 @@ async function machineFor(context: ServiceContext, handle: ReplicaHandle, log: P
   const { record } = handle;
   const found = await findEarlier(context, record, log, signal);
   const task = await context.task(record.version);
-  const { resources } = task;
+  const alternatives = alternativesFor(task.resources, record.market);
   return obtainMachine(
     {
-      alternatives: resources,
+      alternatives,
       nodes: task.numNodes,
       providerConfig: task.providerConfig,
       providers: () => context.states(),
       history: context.history,
       occupied: () => context.occupied(),
-      spec: ({ alternative }) => machineSpec(context, record.id, task, resources.choices[alternative]),
+      spec: ({ alternative }) => machineSpec(context, record.id, task, alternatives.choices[alternative]),
       key: record.key,
       clock: context.clock,
       background: context.background,

@@ -105,7 +105,7 @@ const machine = {
   instance_type: field(someText, "A machine type by the provider's own name."),
   use_spot: field(
     z.boolean(),
-    'Use machines that the provider may reclaim, at a lower price. All alternatives of a service, or none.',
+    'Use machines that the provider may reclaim, at a lower price. Alternatives may differ in it.',
     false,
   ),
   disk_size: field(diskSize, 'GB, or a size such as `1TB`, more than 0.', 256),
