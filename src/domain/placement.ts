@@ -1,3 +1,6 @@
+import type { SpotZone } from './spot/placer.ts';
+import type { SpotPlacer } from './task.ts';
+
 /** Spot machines, or machines that the provider does not reclaim. */
 export const markets = ['spot', 'on-demand'] as const;
 export type Market = (typeof markets)[number];
@@ -74,6 +77,8 @@ export interface StartTimes {
 export interface PlacementMemory {
   readonly refusals: readonly Refusal[];
   readonly starts: readonly StartTimes[];
+  /** Zones of spot offers that a search has seen; absent in records of older versions. */
+  readonly spotZones?: readonly SpotZone[];
 }
 
 /** Location of a living replica of the service; used for spreading. */
@@ -81,6 +86,8 @@ export interface OccupiedLocation {
   readonly provider: string;
   readonly region: string;
   readonly zone?: string | null | undefined;
+  /** Absent: unknown, which counts as spot. */
+  readonly spot?: boolean;
 }
 
 /** All inputs of the choice besides the offers. */
@@ -92,6 +99,9 @@ export interface PlacementFacts {
   readonly occupied: readonly OccupiedLocation[];
   /** ms since the epoch */
   readonly now: number;
+  /** How spot offers are ordered; absent: as all others. */
+  readonly placer?: SpotPlacer | undefined;
+  readonly spotZones?: readonly SpotZone[] | undefined;
 }
 
 /** Key of a kind of machine at a location. Refusals and start times are recorded under it. */

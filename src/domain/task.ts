@@ -151,5 +151,9 @@ export interface ReplicaPolicy {
   readonly downscaleDelaySeconds: number;
   readonly dynamicOndemandFallback: boolean;
   readonly baseOndemandFallbackReplicas: number;
-  readonly spotPlacer: 'dynamic_fallback' | undefined;
+  readonly spotPlacer: SpotPlacer | undefined;
 }
+
+/** The closed list of values of `spot_placer`: how zones for spot machines are chosen. */
+export const spotPlacers = ['dynamic_fallback'] as const;
+export type SpotPlacer = (typeof spotPlacers)[number];

@@ -69,6 +69,7 @@ export interface PlanRequest {
   readonly providerConfig?: ProviderConfig;
   readonly replicas: number;
   readonly providers: readonly ProviderState[];
+  readonly placer?: PlacementFacts['placer'];
   readonly memory?: PlacementMemory | undefined;
   readonly occupied?: readonly OccupiedLocation[];
   readonly clock: Clock;
@@ -88,10 +89,12 @@ export async function planPlacement(request: PlanRequest): Promise<PlacementPlan
   const rejected = survey.rejected.map((one) => ofNodes(one, nodes));
   const facts = {
     order: alternatives.order,
-    refusals: memory?.refusals ?? [],
-    starts: memory?.starts ?? [],
+    refusals: [],
+    starts: [],
+    ...memory,
     occupied,
     now: clock.now(),
+    placer: request.placer,
   };
   const { judged, notes } = await judge(candidates, facts, request);
   const crowded = whyNotAll(judged, replicas);

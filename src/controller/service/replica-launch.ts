@@ -74,6 +74,7 @@ async function machineFor(context: ServiceContext, handle: ReplicaHandle, log: P
       alternatives,
       nodes: task.numNodes,
       providerConfig: task.providerConfig,
+      placer: task.service?.replicaPolicy.spotPlacer,
       providers: () => context.states(),
       history: context.history,
       occupied: () => context.occupied(),

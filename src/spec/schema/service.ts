@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { canReplace, shareOf } from '../../domain/rollout.ts';
 import { loadBalancerSettings, readLoadBalancer, type LoadBalancerSetting } from '../../domain/load-balancer.ts';
-import { defaultUpdate, loadBalancingPolicies, replicaProtocols, type UpdatePolicy } from '../../domain/task.ts';
+import { defaultUpdate, loadBalancingPolicies, replicaProtocols, spotPlacers, type UpdatePolicy } from '../../domain/task.ts';
 import { isAddressRange } from '../../shared/address-range.ts';
 import {
   anyMap,
@@ -88,7 +88,7 @@ const replicaPolicy = section({
     'Replicas that are always on demand; at most `min_replicas`. Needs `use_spot: true`.',
     0,
   ),
-  spot_placer: field(word(['dynamic_fallback']), 'Spread spot machines over zones and leave those that preempt. Needs `use_spot: true`.'),
+  spot_placer: field(word(spotPlacers), 'Spread spot machines over zones and leave those that preempt. Needs `use_spot: true`.'),
 });
 
 /** The policy of a fixed number of replicas. */
