@@ -1,9 +1,11 @@
 // Answers each request after 0.2 s with the number of its replica: requests are under way when a replica ends.
 import { createServer } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 
-const server = createServer((request, response) => {
-  if (request.url === '/') return response.end('ok\n');
-  setTimeout(() => response.end(`replica ${process.env.SVC_REPLICA_ID}\n`), 200);
+const server = createServer(async (request, response) => {
+  // The health probe need not wait.
+  if (request.url !== '/') await sleep(200);
+  response.end(`replica ${process.env.SVC_REPLICA_ID}\n`);
 });
 server.listen(8080, () => console.log('listening on port 8080'));
 

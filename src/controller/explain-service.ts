@@ -45,6 +45,7 @@ export async function explainService(
           alternatives: task.resources,
           nodes: task.numNodes,
           providerConfig: task.providerConfig,
+          placer: task.service?.replicaPolicy.spotPlacer,
           replicas: 1,
           providers: await context.states(),
           memory: service.memory.placement,

@@ -1,4 +1,3 @@
-import type { SpotZone } from './spot/placer.ts';
 import type { SpotPlacer } from './task.ts';
 
 /** Spot machines, or machines that the provider does not reclaim. */
@@ -73,12 +72,20 @@ export interface StartTimes {
   readonly took: readonly number[];
 }
 
+/** What the spot placer `dynamic_fallback` remembers of a zone. Plain data too. */
+export interface KnownZone {
+  /** See `spotZoneOf` in `spot/placer.ts`. */
+  readonly zone: string;
+  /** Whether its last launch was refused, or its last machine was reclaimed. */
+  readonly isPreempted: boolean;
+}
+
 /** Knowledge about locations that is kept over a restart: plain data. */
 export interface PlacementMemory {
   readonly refusals: readonly Refusal[];
   readonly starts: readonly StartTimes[];
   /** Zones of spot offers that a search has seen; absent in records of older versions. */
-  readonly spotZones?: readonly SpotZone[];
+  readonly spotZones?: readonly KnownZone[];
 }
 
 /** Location of a living replica of the service; used for spreading. */
@@ -101,7 +108,7 @@ export interface PlacementFacts {
   readonly now: number;
   /** How spot offers are ordered; absent: as all others. */
   readonly placer?: SpotPlacer | undefined;
-  readonly spotZones?: readonly SpotZone[] | undefined;
+  readonly spotZones?: readonly KnownZone[] | undefined;
 }
 
 /** Key of a kind of machine at a location. Refusals and start times are recorded under it. */

@@ -58,6 +58,8 @@ test('base on-demand replicas stay, and those of a removed policy end after spot
 
 test('a file with both markets leaves the market of a launch to the search', () => {
   const resources = { order: 'any', choices: [someResources({ useSpot: true }), someResources()] } as const;
-  const decision = reconcile(aWorld({ versions: new Map([[1, { ...aTaskWith(), resources }]]), replicas: [onDemand(1)], reports: seen(1) }));
+  const decision = reconcile(
+    aWorld({ versions: new Map([[1, { ...aTaskWith(), resources }]]), replicas: [onDemand(1)], reports: seen(1) }),
+  );
   expect([stops(decision), launches(decision)]).toEqual([[], [null]]);
 });

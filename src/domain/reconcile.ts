@@ -208,10 +208,7 @@ function gateOf(service: ServiceRecord, version: number, attempts: number, now: 
 /** Wanted replicas by market, for each version whose file does not leave the market to the search. */
 function splitByMarket(
   { versions }: World,
-  {
-    remaining,
-    ...numbers
-  }: { readonly remaining: readonly ReplicaRecord[]; readonly target: number; readonly desired: number },
+  { remaining, ...numbers }: { readonly remaining: readonly ReplicaRecord[]; readonly target: number; readonly desired: number },
 ): ReadonlyMap<number, MarketCounts> {
   const readySpot = remaining.filter((replica) => replica.state === 'READY' && marketOf(replica) === 'spot').length;
   const counts = [...versions].map(([version, task]) => [version, wantedMarkets(task, { ...numbers, readySpot })] as const);

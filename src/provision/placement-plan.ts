@@ -59,6 +59,8 @@ export interface PlacementPlan {
   readonly notes: readonly string[];
   /** Whether there is no offer because names of providers or of their parts are wrong. The notes name them. */
   readonly isMisnamed?: boolean | undefined;
+  /** Replicas on demand, and their price, while no spot replica is ready; absent without such replicas. */
+  readonly withoutSpot?: { readonly replicas: number; readonly hourlyUsd: number } | undefined;
 }
 
 /** Input of a plan. */
@@ -204,6 +206,7 @@ const choiceTexts: Readonly<Record<ChoiceReason, string>> = {
   only: 'the only location that offers it',
   best: 'the best that may be asked',
   spread: 'equally good; replicas are spread',
+  zones: 'spot replicas are spread over zones',
   'better-full': 'what is better has no room left',
 };
 

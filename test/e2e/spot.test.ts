@@ -21,7 +21,7 @@ function setZones(svc: Svc, zones: Readonly<Record<'a' | 'b' | 'c', Zone>>): voi
 async function readyZones(svc: Svc): Promise<string> {
   const ready = (await svc.service('web')).replicas.filter(({ status }) => status === 'READY');
   return ready
-    .map(({ spot, zone }) => (spot ? zone : 'on-demand'))
+    .map(({ spot, zone }) => (spot ? String(zone) : 'on-demand'))
     .toSorted()
     .join();
 }
@@ -60,6 +60,9 @@ async function requestsDuring(endpoint: string, work: () => Promise<void>): Prom
 test('spot replicas leave a zone with a notice, or a full zone without one, and on-demand replicas bridge the time', async () => {
   await withSvc(async (svc) => {
     setZones(svc, { a: { room: 2 }, b: { room: 2 }, c: { room: 2 } });
+    const plan = await svc.ok(['serve', 'plan', 'examples/spot/service.yaml']);
+    expect(plan).toContain('2 replicas: 0.61 $/h');
+    expect(plan).toContain('While no spot replica is ready: 2 on-demand replicas, 2.00 $/h.');
     await svc.ok(['serve', 'up', 'examples/spot/service.yaml', '-n', 'web', '-y']);
     const { endpoint } = await svc.ready('web', 2);
     await untilZones(svc, 'a,b');

@@ -31,10 +31,13 @@ test.each([
   [0, true, 0, 0, 0, 0, 0],
   // SkyServe stops with an error when the base is more than the target.
   [2, true, 1, 0, 0, 0, 1],
-])('base %i, dynamic %s, target %i + %i, %i spot ready: %i spot, %i on demand', (base, dynamic, target, extra, readySpot, spot, onDemand) => {
-  const task = aSpotTask({ baseOndemandFallbackReplicas: base, dynamicOndemandFallback: dynamic });
-  expect(wantedMarkets(task, { target, desired: target + extra, readySpot })).toEqual({ spot, onDemand });
-});
+])(
+  'base %i, dynamic %s, target %i + %i, %i spot ready: %i spot, %i on demand',
+  (base, dynamic, target, extra, readySpot, spot, onDemand) => {
+    const task = aSpotTask({ baseOndemandFallbackReplicas: base, dynamicOndemandFallback: dynamic });
+    expect(wantedMarkets(task, { target, desired: target + extra, readySpot })).toEqual({ spot, onDemand });
+  },
+);
 
 test('without spot, or with both markets and no fallback, the search chooses the market', () => {
   const facts = { target: 2, desired: 2, readySpot: 0 };
@@ -47,7 +50,10 @@ test('without spot, or with both markets and no fallback, the search chooses the
 });
 
 test('an on-demand launch uses the on-demand alternatives of the file, else its spot alternatives on demand', () => {
-  const cheap = { order: 'any', choices: [someResources({ useSpot: true, zone: 'a' }), someResources({ useSpot: true, zone: 'b' })] } as const;
+  const cheap = {
+    order: 'any',
+    choices: [someResources({ useSpot: true, zone: 'a' }), someResources({ useSpot: true, zone: 'b' })],
+  } as const;
   expect(alternativesFor(cheap, 'on-demand').choices).toEqual(cheap.choices.map((choice) => ({ ...choice, useSpot: false })));
   expect(alternativesFor(mixedResources, 'on-demand').choices).toEqual([mixedResources.choices[1]]);
   expect(alternativesFor(mixedResources, 'spot').choices).toEqual([mixedResources.choices[0]]);

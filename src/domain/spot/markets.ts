@@ -10,7 +10,7 @@ export interface MarketCounts {
 }
 
 /** Input of the split of a service's replicas. */
-export interface MarketFacts {
+interface MarketFacts {
   /** What the load requires. */
   readonly target: number;
   /** The same with overprovisioning. */
@@ -33,6 +33,19 @@ export function wantedMarkets({ resources, service }: Task, facts: MarketFacts):
   if (policy === undefined || !resources.choices.some(({ useSpot }) => useSpot)) return undefined;
   const hasFallback = policy.dynamicOndemandFallback || policy.baseOndemandFallbackReplicas > 0;
   return hasFallback || resources.choices.every(({ useSpot }) => useSpot) ? fallbackMarkets(policy, facts) : undefined;
+}
+
+/** The numbers while all spot replicas are ready, and the on-demand replicas while none is. */
+export interface MarketRange extends MarketCounts {
+  readonly mostOnDemand: number;
+}
+
+/** The range of a service with `target` replicas; undefined: the search may choose the market of each replica. */
+export function marketRange(task: Task, target: number): MarketRange | undefined {
+  const desired = target + (task.service?.replicaPolicy.numOverprovision ?? 0);
+  const usual = wantedMarkets(task, { target, desired, readySpot: desired });
+  const least = wantedMarkets(task, { target, desired, readySpot: 0 });
+  return usual && { ...usual, mostOnDemand: Math.max(usual.onDemand, least?.onDemand ?? 0) };
 }
 
 /** The split of SkyServe's autoscaler with fallback. Overprovisioned replicas have no on-demand fallback. */
@@ -75,10 +88,7 @@ export function planMarkets(
 ): readonly MarketAction[] {
   const stopped = new Set<number>();
   let spareReady = living.filter(isReady).length - atLeast;
-  const surplus = [
-    ...planReplicas(inMarket(living, 'on-demand'), wanted.onDemand),
-    ...planReplicas(inMarket(living, 'spot'), wanted.spot),
-  ];
+  const surplus = [...planReplicas(inMarket(living, 'on-demand'), wanted.onDemand), ...planReplicas(inMarket(living, 'spot'), wanted.spot)];
   for (const action of surplus) {
     if (action.type === 'launch') continue;
     if (living.some((replica) => replica.id === action.replicaId && isReady(replica))) {

@@ -1,18 +1,18 @@
 import { expect, test } from 'vitest';
 import { aPlaceableOffer } from '../../../test/support/builders.ts';
-import type { Candidate, PlacementFacts } from '../placement.ts';
+import type { Candidate, PlacementFacts, KnownZone } from '../placement.ts';
 import { planReplicaPlacement } from '../placement/plan.ts';
 import { rankCandidates } from '../placement/rank.ts';
-import { activateZone, addZones, preemptZone, type SpotZone } from './placer.ts';
+import { activateZone, addZones, preemptZone } from './placer.ts';
 
 const inZone = (zone: string, hourlyUsd = 1) => aPlaceableOffer({ zone, hourlyUsd, spot: true });
 const [a, b, c] = [inZone('a', 1), inZone('b', 2), inZone('c', 3)];
 const all = addZones([], [a, b, c, aPlaceableOffer({ zone: 'd' })]);
-const preempted = (zones: readonly SpotZone[]): string =>
+const preempted = (zones: readonly KnownZone[]): string =>
   zones.flatMap(({ zone, isPreempted }) => (isPreempted ? [zone.split('|')[2]] : [])).join('');
 
 // By hand from SkyServe's placer: the cheapest active zone without a spot replica, else the cheapest active one.
-const facts = (spotZones: readonly SpotZone[], occupied: PlacementFacts['occupied'] = []): PlacementFacts => ({
+const facts = (spotZones: readonly KnownZone[], occupied: PlacementFacts['occupied'] = []): PlacementFacts => ({
   order: 'any',
   refusals: [],
   starts: [],
@@ -21,7 +21,7 @@ const facts = (spotZones: readonly SpotZone[], occupied: PlacementFacts['occupie
   placer: 'dynamic_fallback',
   spotZones,
 });
-const ranked = (spotZones: readonly SpotZone[], occupied: PlacementFacts['occupied'] = []): string =>
+const ranked = (spotZones: readonly KnownZone[], occupied: PlacementFacts['occupied'] = []): string =>
   rankCandidates(
     [c, b, a].map((offer): Candidate => ({ offer, alternative: 0 })),
     facts(spotZones, occupied),
@@ -55,8 +55,8 @@ test('a plan spreads replicas over the zones although one is cheaper', () => {
   const candidates = [a, b, c].map((offer): Candidate => ({ offer, alternative: 0 }));
   const plan = planReplicaPlacement(candidates, 4, facts(all));
   expect(plan.map(({ candidate, verdict }) => [candidate.offer.zone, verdict])).toEqual([
-    ['a', { type: 'chosen', replicas: [1, 4], because: 'spread' }],
-    ['b', { type: 'chosen', replicas: [2], because: 'spread' }],
-    ['c', { type: 'chosen', replicas: [3], because: 'spread' }],
+    ['a', { type: 'chosen', replicas: [1, 4], because: 'zones' }],
+    ['b', { type: 'chosen', replicas: [2], because: 'zones' }],
+    ['c', { type: 'chosen', replicas: [3], because: 'zones' }],
   ]);
 });

@@ -43,13 +43,14 @@ export function localOffers(
   if (!resources.useSpot) return { offers, whyNone: undefined };
   const ofZones = offers.flatMap((offer) => spotOffers(offer, zones, machines));
   const wanted = ofZones.filter(({ zone }) => resources.zone === undefined || resources.zone === zone);
-  return wanted.length > 0 ? { offers: wanted, whyNone: undefined } : { offers: [], whyNone: `${resources.region ?? 'It'} has no spot zone.` };
+  return wanted.length > 0
+    ? { offers: wanted, whyNone: undefined }
+    : { offers: [], whyNone: `${resources.region ?? 'It'} has no spot zone.` };
 }
 
 function whyNot(resources: Resources, { cpus, memoryGb, gpus }: LocalFacts, zones: readonly LocalSpotZone[]): string | undefined {
   if (resources.cloud !== undefined && resources.cloud !== 'local') return `It is asked for on '${resources.cloud}'.`;
-  if (resources.useSpot && zones.length === 0)
-    return 'use_spot is asked for, and this computer has no spot zones (local.spot_zones).';
+  if (resources.useSpot && zones.length === 0) return 'use_spot is asked for, and this computer has no spot zones (local.spot_zones).';
   if (resources.instanceType !== undefined)
     return `The instance type '${resources.instanceType}' is asked for, and this computer has no instance types.`;
   if (resources.imageId !== undefined) return 'image_id is asked for, and programs run on this computer as it is, without images.';
