@@ -1,0 +1,84 @@
+import type { Random } from '../shared/random.ts';
+import { seededRandom } from '../shared/random.ts';
+import type { SpotPolicyOf, SpotWorld } from './spot-world.ts';
+
+/** Every replica on demand: the cost that all others are relative to. */
+export const onDemandOnly: SpotPolicyOf = ({ target }) => ({ step: (world) => world.setOnDemand(target) });
+
+/** Spot in one zone. */
+export const oneZone =
+  (zone: number): SpotPolicyOf =>
+  ({ target }) => ({ step: (world) => launchUpTo(world, target, () => zone) });
+
+/**
+ * A fixed share per zone, retried in the same zone for ever, as an instance group with a fixed spread does. The first
+ * zones of `order` get the remainder.
+ */
+export const evenSpread =
+  (order: readonly number[]): SpotPolicyOf =>
+  ({ target }) => {
+    const share = Math.floor(target / order.length);
+    const wanted = order.map((zone, index) => ({ zone, count: share + (index < target % order.length ? 1 : 0) }));
+    return {
+      step: (world) => {
+        for (const { zone, count } of wanted) for (let more = count - world.inZone(zone); more > 0; more -= 1) world.launchSpot(zone);
+      },
+    };
+  };
+
+/** Each launch asks the next zone in turn. */
+export const roundRobin =
+  (seed: number): SpotPolicyOf =>
+  ({ target }, zones) => {
+    const order = shuffled(zones, seededRandom(seed));
+    let turn = 0;
+    return { step: (world) => launchUpTo(world, target, () => order[turn++ % order.length] ?? 0) };
+  };
+
+/**
+ * SpotHedge (SkyServe, EuroSys 2025). A loss or a refusal makes a zone "preempting", a ready replica "active". When too
+ * few zones are active, all are again: fewer than two in the paper and in SkyPilot; the artifact of the paper counts
+ * differently, which shows with three zones.
+ */
+export const spotHedge =
+  (extra: number, rule: 'paper' | 'artifact', seed: number): SpotPolicyOf =>
+  ({ target }, zones) => {
+    const random = seededRandom(seed);
+    const all = zones.map((_, zone) => zone);
+    const fewest = rule === 'paper' ? 2 : Math.min(1, zones.length - 3) + 1;
+    let active = new Set(all);
+    const onLoss = (zone: number): void => {
+      active.delete(zone);
+      if (active.size < fewest) active = new Set(all);
+    };
+    const next = (world: SpotWorld): number => {
+      const empty = [...active].filter((zone) => world.inZone(zone) === 0);
+      return pick(empty.length > 0 ? empty : [...active], random) ?? 0;
+    };
+    return {
+      onLoss,
+      onReady: (zone) => active.add(zone),
+      step: (world) => {
+        launchUpTo(world, target + extra, () => next(world), onLoss);
+        const ready = world.spot.filter(({ readyAt }) => readyAt <= world.now).length;
+        world.setOnDemand(Math.max(0, Math.min(target, target + extra - ready)));
+      },
+    };
+  };
+
+/** Asks once for each missing replica. */
+function launchUpTo(world: SpotWorld, count: number, zoneOf: () => number, onRefusal?: (zone: number) => void): void {
+  for (let missing = count - world.spot.length; missing > 0; missing -= 1) {
+    const zone = zoneOf();
+    if (!world.launchSpot(zone)) onRefusal?.(zone);
+  }
+}
+
+function pick(zones: readonly number[], random: Random): number | undefined {
+  return zones[Math.floor(random() * zones.length)];
+}
+
+function shuffled(zones: readonly string[], random: Random): readonly number[] {
+  const keyed = zones.map((_, zone) => ({ zone, key: random() }));
+  return keyed.toSorted((a, b) => a.key - b.key).map(({ zone }) => zone);
+}
