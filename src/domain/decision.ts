@@ -5,6 +5,7 @@ import type { Market } from './placement.ts';
 import { rememberFailure } from './replica/crash-loop.ts';
 import { noReport, type ReplicaEnd, type ReplicaReport } from './replica/replica-report.ts';
 import { isAlive, isEnded, type EndCause } from './replica/replica-state.ts';
+import type { ZoneHistories } from './spot/zone-history.ts';
 import type { Task } from './task.ts';
 import { replicaEvent, transition, type ReplicaChange } from './transition.ts';
 
@@ -25,6 +26,8 @@ export interface World {
   readonly load: LoadReport | undefined;
   /** Whether every provider's machines were listed since this process began. Before, surplus replicas are unknown. */
   readonly isInventoryKnown: boolean;
+  /** Of all spot zones that services of this controller have used. */
+  readonly zoneHistories: ZoneHistories;
   /**
    * For a removed service: what providers still have of it. `unknown`: no search has ended since the last replica ended
    * or the user last requested the removal. `reason`: why the last search did not complete, as a sentence for users.

@@ -72,12 +72,16 @@ export interface StartTimes {
   readonly took: readonly number[];
 }
 
-/** What the spot placer `dynamic_fallback` remembers of a zone. Plain data too. */
+/** What the spot placers remember of a zone. Plain data too. */
 export interface KnownZone {
   /** See `spotZoneOf` in `spot/placer.ts`. */
   readonly zone: string;
   /** Whether its last launch was refused, or its last machine was reclaimed. */
   readonly isPreempted: boolean;
+  /** Provider and region. Absent, as the price, until a search has seen the zone. */
+  readonly region?: string;
+  /** Lowest price of a spot offer there, US dollars. */
+  readonly hourlyUsd?: number;
 }
 
 /** Knowledge about locations that is kept over a restart: plain data. */
@@ -86,6 +90,8 @@ export interface PlacementMemory {
   readonly starts: readonly StartTimes[];
   /** Zones of spot offers that a search has seen; absent in records of older versions. */
   readonly spotZones?: readonly KnownZone[];
+  /** Lowest price of an on-demand offer that a search has seen, US dollars. */
+  readonly onDemandUsd?: number;
 }
 
 /** Location of a living replica of the service; used for spreading. */
@@ -109,6 +115,8 @@ export interface PlacementFacts {
   /** How spot offers are ordered; absent: as all others. */
   readonly placer?: SpotPlacer | undefined;
   readonly spotZones?: readonly KnownZone[] | undefined;
+  /** For the spot placer `hedge`: zones for one more replica, best first, given the locations of the others. */
+  readonly zoneOrder?: ((occupied: readonly OccupiedLocation[]) => readonly string[] | undefined) | undefined;
 }
 
 /** Key of a kind of machine at a location. Refusals and start times are recorded under it. */

@@ -8,6 +8,8 @@ export interface PlannedReplica {
   readonly state: ReplicaState;
   /** Absent where the versions' files leave the market to the search. */
   readonly market?: Market | null;
+  /** Whether it ends before others in its state: its zone adds the most price and risk. */
+  readonly endsFirst?: boolean;
   /** Capacity in requests per second, where replicas differ. */
   readonly qps?: number;
   /** Its machine is silent: nothing would confirm that its program ends, so another replica is stopped instead. */
@@ -46,8 +48,17 @@ const mayBeSilent = ({ state, isUnseen }: PlannedReplica): boolean => state === 
 export function keepOrder<Replica extends PlannedReplica>(observed: readonly Replica[]): readonly Replica[] {
   return observed
     .filter((replica) => isAlive(replica.state))
-    .toSorted((a, b) => usefulness(b.state) - usefulness(a.state) || b.version - a.version || (b.qps ?? 0) - (a.qps ?? 0) || a.id - b.id);
+    .toSorted(
+      (a, b) =>
+        usefulness(b.state) - usefulness(a.state) ||
+        b.version - a.version ||
+        endsLater(b) - endsLater(a) ||
+        (b.qps ?? 0) - (a.qps ?? 0) ||
+        a.id - b.id,
+    );
 }
+
+const endsLater = ({ endsFirst }: PlannedReplica): number => (endsFirst === true ? 0 : 1);
 
 const order: readonly ReplicaState[] = [
   'PENDING',

@@ -17,6 +17,8 @@ import type { ReplicaEnd } from './replica/replica-report.ts';
 import { finalStates, isAlive, isEnded, isFailed } from './replica/replica-state.ts';
 import { needsReplacement, silentToEnd, type SilentReplica } from './replica/silent-machines.ts';
 import { attemptsAtOnce, isRolledOut, isSameProbe, isSameProgram, planRollout, provenVersionOf } from './rollout.ts';
+import { firstToEnd, hedgeMarkets } from './spot/hedge.ts';
+import { hedgeFactsOf } from './spot/hedged-service.ts';
 import { marketOf, wantedMarkets, type MarketCounts } from './spot/markets.ts';
 import { serviceState, type ServiceState } from './service-state.ts';
 import type { Task } from './task.ts';
@@ -207,12 +209,29 @@ function gateOf(service: ServiceRecord, version: number, attempts: number, now: 
 
 /** Wanted replicas by market, for each version whose file does not leave the market to the search. */
 function splitByMarket(
-  { versions }: World,
+  world: World,
   { remaining, ...numbers }: { readonly remaining: readonly ReplicaRecord[]; readonly target: number; readonly desired: number },
 ): ReadonlyMap<number, MarketCounts> {
   const readySpot = remaining.filter((replica) => replica.state === 'READY' && marketOf(replica) === 'spot').length;
-  const counts = [...versions].map(([version, task]) => [version, wantedMarkets(task, { ...numbers, readySpot })] as const);
+  const counts = [...world.versions].map(([version, task]) => {
+    const facts = hedgeFor(world, task, remaining, numbers.desired);
+    const hedged = facts && hedgeMarkets(facts);
+    return [version, wantedMarkets(task, { ...numbers, readySpot, hedged })] as const;
+  });
   return new Map(counts.flatMap(([version, wanted]) => (wanted === undefined ? [] : [[version, wanted] as const])));
+}
+
+/** Input of the hedge; undefined for other placers, and while no search has seen the zones. */
+function hedgeFor(
+  { service, zoneHistories: histories, replicas, now }: World,
+  task: Task,
+  remaining: readonly ReplicaRecord[],
+  desired: number,
+): ReturnType<typeof hedgeFactsOf> {
+  const policy = task.service?.replicaPolicy;
+  if (policy?.spotPlacer !== 'hedge') return undefined;
+  const target = Math.max(0, desired - policy.baseOndemandFallbackReplicas);
+  return hedgeFactsOf({ placement: service.memory.placement, histories, target, now }, remaining, replicas);
 }
 
 /** Launches missing replicas, as far as the crash-loop guard allows, and stops surplus ones and those of other versions. */
@@ -230,13 +249,23 @@ function scale(
   },
 ): void {
   const { now, isInventoryKnown, service } = draft.world;
+  const facts = hedgeFor(draft.world, task, remaining, goal.target);
+  const endsFirst = facts && firstToEnd(facts);
   const planned = withCapacity(task, remaining).map((replica) => {
     const { type } = draft.report(replica.id).machine;
     // A replica that waits for its adoption is not replaced.
     const isWaiting = goal.version === service.version && isTakenOver(draft.world, replica.version);
     const version = isWaiting ? service.version : replica.version;
     const market = marketOf(replica);
-    return { ...replica, version, market, mustKeep: type === 'silent', isUnseen: type === 'unseen' } satisfies PlannedReplica;
+    const isFirst = replica.id === endsFirst?.id;
+    return {
+      ...replica,
+      version,
+      market,
+      endsFirst: isFirst,
+      mustKeep: type === 'silent',
+      isUnseen: type === 'unseen',
+    } satisfies PlannedReplica;
   });
   const actions = planRollout(planned, goal);
   const wanted = goal.markets?.get(goal.version);

@@ -155,5 +155,5 @@ export interface ReplicaPolicy {
 }
 
 /** The closed list of values of `spot_placer`: how zones for spot machines are chosen. */
-export const spotPlacers = ['dynamic_fallback'] as const;
+export const spotPlacers = ['dynamic_fallback', 'hedge'] as const;
 export type SpotPlacer = (typeof spotPlacers)[number];

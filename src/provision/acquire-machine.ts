@@ -23,6 +23,7 @@ export interface MachineRequest {
   readonly nodes?: number;
   readonly providerConfig?: ProviderConfig;
   readonly placer?: PlacementFacts['placer'];
+  readonly zoneOrder?: PlacementFacts['zoneOrder'];
   readonly providers: () => Promise<readonly ProviderState[]>;
   readonly history: PlacementHistory;
   occupied(): readonly OccupiedLocation[];
@@ -233,9 +234,9 @@ class Search {
   }
 
   #facts(): PlacementFacts {
-    const { alternatives, history, clock, placer } = this.#request;
+    const { alternatives, history, clock, placer, zoneOrder } = this.#request;
     const occupied = [...this.#request.occupied(), ...history.asked];
-    return { ...history.memory, order: alternatives.order, occupied, now: clock.now(), placer };
+    return { ...history.memory, order: alternatives.order, occupied, now: clock.now(), placer, zoneOrder };
   }
 
   /** Sends one ask, from the intent to the processed answer. Never throws. */

@@ -96,9 +96,11 @@ export class PlacementHistory {
     };
   }
 
-  /** Records the spot zones among a search's offers. */
+  /** Records the spot zones among a search's offers, and the prices of both markets. */
   found(offers: readonly PlaceableOffer[]): void {
-    this.#learn({ ...this.#memory, spotZones: addZones(this.#spotZones, offers) });
+    const prices = offers.filter(({ spot }) => !spot).map(({ hourlyUsd }) => hourlyUsd);
+    const onDemandUsd = prices.length === 0 ? this.#memory.onDemandUsd : Math.min(...prices);
+    this.#learn({ ...this.#memory, spotZones: addZones(this.#spotZones, offers), ...(onDemandUsd !== undefined && { onDemandUsd }) });
   }
 
   /** `now` is ms since the epoch. */
@@ -129,7 +131,7 @@ export class PlacementHistory {
   forget(which: 'all' | 'early'): void {
     const isAll = which === 'all';
     const refusals = isAll ? [] : lateRefusals(this.#memory.refusals);
-    this.#learn({ ...this.#memory, refusals, ...(isAll && { spotZones: [] }) });
+    this.#learn({ ...this.#memory, refusals, ...(isAll && { spotZones: this.#spotZones.map((one) => ({ ...one, isPreempted: false })) }) });
   }
 
   /** After a refusal only one launch may ask this kind at a time, even if it gave machines before. */
@@ -176,8 +178,9 @@ export class PlacementHistory {
   }
 
   #learn(memory: PlacementMemory): void {
-    const { refusals, starts, spotZones } = this.#memory;
-    if (memory.refusals !== refusals || memory.starts !== starts || memory.spotZones !== spotZones) {
+    const { refusals, starts, spotZones, onDemandUsd } = this.#memory;
+    const isSame = memory.refusals === refusals && memory.starts === starts && memory.spotZones === spotZones;
+    if (!isSame || memory.onDemandUsd !== onDemandUsd) {
       this.#memory = memory;
       this.#save(memory);
     }

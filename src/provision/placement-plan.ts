@@ -72,6 +72,7 @@ export interface PlanRequest {
   readonly replicas: number;
   readonly providers: readonly ProviderState[];
   readonly placer?: PlacementFacts['placer'];
+  readonly zoneOrder?: PlacementFacts['zoneOrder'];
   readonly memory?: PlacementMemory | undefined;
   readonly occupied?: readonly OccupiedLocation[];
   readonly clock: Clock;
@@ -97,6 +98,7 @@ export async function planPlacement(request: PlanRequest): Promise<PlacementPlan
     occupied,
     now: clock.now(),
     placer: request.placer,
+    zoneOrder: request.zoneOrder,
   };
   const { judged, notes } = await judge(candidates, facts, request);
   const crowded = whyNotAll(judged, replicas);

@@ -133,6 +133,12 @@ interface FileBlockTable {
   content: Uint8Array;
 }
 
+/** What is known of a spot zone; see `domain/spot/zone-history.ts`. */
+interface ZoneHistoryTable {
+  zone: string;
+  history: Json;
+}
+
 /** One row, named `state`. */
 interface DatabaseIdentityTable {
   name: string;
@@ -154,6 +160,7 @@ export interface Schema {
   leadership: LeadershipTable;
   file_trees: FileTreeTable;
   file_blocks: FileBlockTable;
+  zone_histories: ZoneHistoryTable;
   migrations: MigrationTable;
   database_identity: DatabaseIdentityTable;
 }

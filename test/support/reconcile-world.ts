@@ -26,6 +26,7 @@ export function aWorld(change: Partial<World> = {}): World {
     reports: new Map(),
     load: { requestsInWindow: 0, busy: 0, isComplete: true },
     isInventoryKnown: true,
+    zoneHistories: {},
     leftovers: 'unknown',
     ...change,
   };

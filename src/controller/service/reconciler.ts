@@ -177,6 +177,7 @@ export class Reconciler implements Loop {
       reports: reports.all,
       load: this.#load.report(this.#balancer.view, service.memory.autoscaler !== null),
       isInventoryKnown: this.#isInventoryKnown,
+      zoneHistories: this.#context.zones.histories,
       leftovers: this.#leftovers,
     };
   }

@@ -11,7 +11,8 @@ type Rank = readonly number[];
 /**
  * All candidates, best first, including refused ones. Sort keys:
  * 1. the alternative, when those are ordered;
- * 2. with `dynamic_fallback`, for spot offers: active zones, then zones without a spot replica of the service;
+ * 2. with a spot placer, for spot offers: the order of the hedge, if any; active zones; zones without a spot replica of
+ *    the service;
  * 3. the hourly price;
  * 4. how fast machines start there;
  * 5. the fewest replicas of the service (in the region, then in the zone);
@@ -41,8 +42,9 @@ export function isPreferred(a: Candidate, b: Candidate, order: PlacementFacts['o
 
 const priceOf = ({ offer }: Candidate): number => Math.round(offer.hourlyUsd * priceUnitsPerUsd);
 
-function ranker({ order, starts, occupied, placer, spotZones = [] }: PlacementFacts): (candidate: Candidate) => Rank {
+function ranker({ order, starts, occupied, placer, spotZones = [], zoneOrder }: PlacementFacts): (candidate: Candidate) => Rank {
   const preempted = new Set(spotZones.filter(({ isPreempted }) => isPreempted).map(({ zone }) => zone));
+  const zones = zoneOrder === undefined ? undefined : placesOf(zoneOrder(occupied));
   const used = new Set(occupied.filter(({ spot }) => spot !== false).map(spotZoneOf));
   const classes = new Map(starts.map(({ kind, took }) => [kind, startClass(medianOf(took))]));
   const inRegion = Map.groupBy(occupied, ({ provider, region }) => `${provider}|${region}`);
@@ -52,6 +54,7 @@ function ranker({ order, starts, occupied, placer, spotZones = [] }: PlacementFa
     const region = `${offer.provider}|${offer.region}`;
     return [
       order === 'ordered' ? alternative : 0,
+      zones !== undefined && offer.spot ? (zones.get(spotZoneOf(offer)) ?? zones.size) : 0,
       placer !== undefined && offer.spot && preempted.has(spotZoneOf(offer)) ? 1 : 0,
       placer !== undefined && offer.spot && used.has(spotZoneOf(offer)) ? 1 : 0,
       priceOf(candidate),
@@ -61,6 +64,9 @@ function ranker({ order, starts, occupied, placer, spotZones = [] }: PlacementFa
     ];
   };
 }
+
+const placesOf = (zones: readonly string[] | undefined): ReadonlyMap<string, number> | undefined =>
+  zones && new Map(zones.map((zone, index) => [zone, index]));
 
 function compareRanks(a: Rank, b: Rank): number {
   for (const [index, value] of a.entries()) {

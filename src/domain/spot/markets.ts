@@ -17,6 +17,8 @@ interface MarketFacts {
   readonly desired: number;
   /** Ready spot replicas of all versions without those that are being reclaimed. */
   readonly readySpot: number;
+  /** For the placer `hedge`: what it decides; undefined while no search has seen the zones. */
+  readonly hedged?: MarketCounts | undefined;
 }
 
 /** The market of a replica. The offer decides for replicas whose launch left the choice to the search. */
@@ -31,8 +33,17 @@ export function marketOf({ market, offer }: Pick<ReplicaRecord, 'market' | 'offe
 export function wantedMarkets({ resources, service }: Task, facts: MarketFacts): MarketCounts | undefined {
   const policy = service?.replicaPolicy;
   if (policy === undefined || !resources.choices.some(({ useSpot }) => useSpot)) return undefined;
+  if (policy.spotPlacer === 'hedge') return withBase(policy, facts);
   const hasFallback = policy.dynamicOndemandFallback || policy.baseOndemandFallbackReplicas > 0;
   return hasFallback || resources.choices.every(({ useSpot }) => useSpot) ? fallbackMarkets(policy, facts) : undefined;
+}
+
+/** The hedge's split for the replicas that are not always on demand. */
+function withBase(policy: ReplicaPolicy, facts: MarketFacts): MarketCounts {
+  const { hedged, target } = facts;
+  if (hedged === undefined) return fallbackMarkets({ ...policy, dynamicOndemandFallback: true }, facts);
+  const base = Math.min(policy.baseOndemandFallbackReplicas, target);
+  return { spot: hedged.spot, onDemand: hedged.onDemand + base };
 }
 
 /** The numbers while all spot replicas are ready, and the on-demand replicas while none is. */
