@@ -1,5 +1,6 @@
 import type { RouteReply } from '../api/contract.ts';
 import { isAlive } from '../domain/replica/replica-state.ts';
+import { spotPlacerOf } from '../domain/spot/markets.ts';
 import { zoneOrderOf } from '../domain/spot/hedged-service.ts';
 import { describeZone } from '../domain/spot/describe-zone.ts';
 import { planPlacement } from '../provision/placement-plan.ts';
@@ -41,7 +42,7 @@ export async function explainService(
   const found = Map.groupBy(events, ({ replicaId }) => replicaId ?? 0);
   const occupied = replicas.flatMap(({ state, offer }) => (isAlive(state) && offer !== null ? [offer] : []));
   const { placement } = service.memory;
-  const histories = task?.service?.replicaPolicy.spotPlacer === 'hedge' ? await store.zones.list() : undefined;
+  const histories = task !== undefined && spotPlacerOf(task) === 'hedge' ? await store.zones.list() : undefined;
   const plan =
     task === undefined
       ? null
@@ -49,7 +50,7 @@ export async function explainService(
           alternatives: task.resources,
           nodes: task.numNodes,
           providerConfig: task.providerConfig,
-          placer: task.service?.replicaPolicy.spotPlacer,
+          placer: spotPlacerOf(task),
           zoneOrder: zoneOrderOf(
             task,
             () => placement,

@@ -19,7 +19,7 @@ import { needsReplacement, silentToEnd, type SilentReplica } from './replica/sil
 import { attemptsAtOnce, isRolledOut, isSameProbe, isSameProgram, planRollout, provenVersionOf } from './rollout.ts';
 import { firstToEnd, hedgeMarkets } from './spot/hedge.ts';
 import { hedgeFactsOf } from './spot/hedged-service.ts';
-import { marketOf, wantedMarkets, type MarketCounts } from './spot/markets.ts';
+import { marketOf, spotPlacerOf, wantedMarkets, type MarketCounts } from './spot/markets.ts';
 import { serviceState, type ServiceState } from './service-state.ts';
 import type { Task } from './task.ts';
 
@@ -229,9 +229,11 @@ function hedgeFor(
   desired: number,
 ): ReturnType<typeof hedgeFactsOf> {
   const policy = task.service?.replicaPolicy;
-  if (policy?.spotPlacer !== 'hedge') return undefined;
+  if (policy === undefined || spotPlacerOf(task) !== 'hedge') return undefined;
   const target = Math.max(0, desired - policy.baseOndemandFallbackReplicas);
-  return hedgeFactsOf({ placement: service.memory.placement, histories, target, now }, remaining, replicas);
+  const facts = hedgeFactsOf({ placement: service.memory.placement, histories, target, now }, remaining, replicas);
+  // As a default it needs several zones; a file may request it for one.
+  return policy.spotPlacer === undefined && (facts?.zones.length ?? 0) < 2 ? undefined : facts;
 }
 
 /** Launches missing replicas, as far as the crash-loop guard allows, and stops surplus ones and those of other versions. */

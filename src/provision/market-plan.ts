@@ -1,5 +1,6 @@
 import { hoursPerMonth } from '../domain/placement/plan.ts';
 import { alternativesFor, type MarketRange } from '../domain/spot/markets.ts';
+import { spotZoneOf } from '../domain/spot/placer.ts';
 import type { Market } from '../domain/placement.ts';
 import type { ResourceAlternatives } from '../domain/task.ts';
 import type { MachineSpec } from '../providers/provider.ts';
@@ -14,7 +15,10 @@ interface MarketPlanRequest extends Omit<PlanRequest, 'replicas' | 'spec'> {
  * The plan of a service whose replicas are split by market: spot replicas first, then those that are always on demand.
  * The on-demand replicas that stand in for missing spot replicas are priced, not placed.
  */
-export async function planByMarket(request: MarketPlanRequest, { spot, onDemand, mostOnDemand }: MarketRange): Promise<PlacementPlan> {
+export async function planByMarket(
+  request: MarketPlanRequest,
+  { spot, onDemand, mostOnDemand, needsZones }: MarketRange,
+): Promise<PlacementPlan> {
   const planOf = async (market: Market, replicas: number): Promise<PlacementPlan> => {
     const alternatives = alternativesFor(request.alternatives, market);
     const plan = await planPlacement({ ...request, alternatives, replicas, spec: request.spec(alternatives) });
@@ -27,7 +31,8 @@ export async function planByMarket(request: MarketPlanRequest, { spot, onDemand,
     return { ...plan, offers: own.map((offer) => ({ ...offer, alternative: numberOf(offer.alternative) })) };
   };
   const ofSpot = await planOf('spot', spot);
-  if (mostOnDemand === 0) return ofSpot;
+  const zones = new Set(ofSpot.offers.filter(({ verdict }) => verdict !== 'excluded').map(spotZoneOf));
+  if (mostOnDemand === 0 || (needsZones && zones.size < 2)) return ofSpot;
   const ofOnDemand = await planOf('on-demand', mostOnDemand);
   const always = ofOnDemand.offers.map((offer) => firstReplicas(offer, spot, onDemand));
   const hourlyUsd = ofSpot.hourlyUsd + always.reduce((sum, offer) => sum + offer.hourlyUsd * offer.replicas.length, 0);

@@ -1,4 +1,4 @@
-import { marketRange } from '../../domain/spot/markets.ts';
+import { marketRange, spotPlacerOf } from '../../domain/spot/markets.ts';
 import type { ResourceAlternatives, Task } from '../../domain/task.ts';
 import type { MachineSpec } from '../../providers/provider.ts';
 import type { PlacementPlan, PlanRequest } from '../../provision/placement-plan.ts';
@@ -54,7 +54,7 @@ export async function planService(task: Task, explain: boolean, { providers, clo
       tags: {},
       clients: [],
     });
-  const placer = policy?.spotPlacer;
+  const placer = spotPlacerOf(task);
   const request = { alternatives, nodes, providerConfig, placer, clock, explain, signal } satisfies Partial<PlanRequest>;
   const replicas = target + (policy?.numOverprovision ?? 0);
   const progress = ui.waiting();

@@ -50,6 +50,28 @@ test('the hedge spreads spot replicas over zones, and what it learns of them sur
   );
 });
 
+test('a file with spot machines only and no policy uses the hedge where spot has several zones', async () => {
+  for (const [given, usesFallback] of [
+    [offers, true],
+    [[onDemandOffer, inZone('a')], false],
+  ] as const) {
+    await withWorld(
+      async (world) => {
+        await world.untilReady(2);
+        world.cloud.conduct.answerTo = ({ spot }) =>
+          spot ? { refusal: new ProviderRefusal('capacity', 'zone', 'fake: no spot machine is left.') } : {};
+        for (const { id } of world.cloud.living) world.cloud.preempt(id);
+        await advance(world, 60);
+        expect((await zonesOf(world)).includes('od')).toBe(usesFallback);
+      },
+      {},
+      1,
+      given,
+      change,
+    );
+  }
+});
+
 test('with one zone left, the hedge stacks its spot replicas there', async () => {
   await withWorld(
     async (world) => {

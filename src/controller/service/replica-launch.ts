@@ -14,7 +14,7 @@ import type { Change, ReplicaRecord } from '../../domain/records.ts';
 import { filesVersionOf } from '../../domain/rollout.ts';
 import { describeZone } from '../../domain/spot/describe-zone.ts';
 import { zoneOrderOf } from '../../domain/spot/hedged-service.ts';
-import { alternativesFor } from '../../domain/spot/markets.ts';
+import { alternativesFor, spotPlacerOf } from '../../domain/spot/markets.ts';
 import { spotZoneOf } from '../../domain/spot/placer.ts';
 import { missingTarget } from '../../domain/replica/replica-capacity.ts';
 import { jobName } from './replica-program.ts';
@@ -77,7 +77,7 @@ async function machineFor(context: ServiceContext, handle: ReplicaHandle, log: P
       alternatives,
       nodes: task.numNodes,
       providerConfig: task.providerConfig,
-      placer: task.service?.replicaPolicy.spotPlacer,
+      placer: spotPlacerOf(task),
       zoneOrder: zoneOrderOf(
         task,
         () => context.history.memory,
@@ -105,18 +105,19 @@ async function machineFor(context: ServiceContext, handle: ReplicaHandle, log: P
 
 /** The history behind the hedge's choice of a zone. */
 function zoneText({ zones, clock }: ServiceContext, task: Task, step: SearchStep): readonly string[] {
-  if (step.type !== 'asking' || !step.offer.spot || task.service?.replicaPolicy.spotPlacer !== 'hedge') return [];
+  if (step.type !== 'asking' || !step.offer.spot || spotPlacerOf(task) !== 'hedge') return [];
   return [`The zone: ${describeZone(zones.histories[spotZoneOf(step.offer)], clock.now())}.`];
 }
 
 /** Only a lack of machines says something about a zone: a quota or a missing right is the account's. */
-function recordZone({ zones, occupied }: ServiceContext, step: SearchStep): void {
+function recordZone(context: ServiceContext, step: SearchStep): void {
+  const { zones } = context;
   if (step.type === 'given') zones.accepted(step.offer);
   if (step.type !== 'refused' || (step.refused.kind !== 'capacity' && step.refused.kind !== 'price')) return;
   const zone = spotZoneOf(step.offer);
   zones.refused(
     step.offer,
-    occupied().some((one) => one.spot !== false && spotZoneOf(one) === zone),
+    context.occupied().some((one) => one.spot !== false && spotZoneOf(one) === zone),
   );
 }
 

@@ -4,7 +4,7 @@ import { medianOf } from '../placement/rank.ts';
 import type { Task } from '../task.ts';
 import { isAlive } from '../replica/replica-state.ts';
 import { orderZones, type HedgeFacts, type HedgeReplica } from './hedge.ts';
-import { marketOf } from './markets.ts';
+import { marketOf, spotPlacerOf } from './markets.ts';
 import { spotZoneOf } from './placer.ts';
 import type { ZoneHistories } from './zone-history.ts';
 
@@ -27,7 +27,10 @@ interface HedgedService {
   readonly now: number;
 }
 
-/** Input of the hedge for a service; undefined until a search has seen its spot zones. `all`: also ended replicas. */
+/**
+ * Input of the hedge for a service. Undefined until a search has seen its spot zones, and where none is cheaper than on
+ * demand, as on machines of the user's own. `all`: also ended replicas.
+ */
 export function hedgeFactsOf(
   service: HedgedService,
   remaining: readonly ReplicaRecord[],
@@ -70,7 +73,7 @@ export function zoneOrderOf(
   now: () => number,
 ): PlacementFacts['zoneOrder'] {
   const policy = task.service?.replicaPolicy;
-  if (policy?.spotPlacer !== 'hedge') return undefined;
+  if (policy === undefined || spotPlacerOf(task) !== 'hedge') return undefined;
   return (occupied) => {
     // The launch is decided: it is no spare here, whose zones would be limited.
     const target = Math.max(policy.minReplicas, occupied.length + 1);
@@ -90,5 +93,6 @@ function factsWith<R extends HedgeReplica>(
   );
   if (zones.length === 0) return undefined;
   const onDemandPrice = placement?.onDemandUsd ?? usualPriceRatio * Math.min(...zones.map(({ price }) => price));
+  if (!zones.some(({ price }) => price < onDemandPrice)) return undefined;
   return { target, coldStartMs, onDemandPrice, zones, replicas, histories, now };
 }

@@ -1,7 +1,7 @@
 import type { Market } from '../placement.ts';
 import { planReplicas, type PlannedReplica } from '../plan.ts';
 import type { ReplicaRecord } from '../records.ts';
-import type { ReplicaPolicy, ResourceAlternatives, Task } from '../task.ts';
+import type { ReplicaPolicy, ResourceAlternatives, SpotPlacer, Task } from '../task.ts';
 
 /** Numbers of replicas by market. */
 export interface MarketCounts {
@@ -27,13 +27,26 @@ export function marketOf({ market, offer }: Pick<ReplicaRecord, 'market' | 'offe
 }
 
 /**
+ * How zones for the service's spot machines are chosen. The hedge is the default of a file that has only spot machines
+ * and no spot policy; it applies where spot has several zones.
+ */
+export function spotPlacerOf({ resources, service }: Task): SpotPlacer | undefined {
+  const policy = service?.replicaPolicy;
+  if (policy === undefined || policy.spotPlacer !== undefined) return policy?.spotPlacer;
+  const { dynamicOndemandFallback, baseOndemandFallbackReplicas, numOverprovision } = policy;
+  const hasPolicy = dynamicOndemandFallback || baseOndemandFallbackReplicas > 0 || numOverprovision > 0;
+  return !hasPolicy && resources.choices.every(({ useSpot }) => useSpot) ? 'hedge' : undefined;
+}
+
+/**
  * How many living replicas of each market a service shall have; undefined: the search may choose the market of each
  * replica. Together they may be more than desired: on-demand replicas serve until spot replicas are ready.
  */
-export function wantedMarkets({ resources, service }: Task, facts: MarketFacts): MarketCounts | undefined {
+export function wantedMarkets(task: Task, facts: MarketFacts): MarketCounts | undefined {
+  const { resources, service } = task;
   const policy = service?.replicaPolicy;
   if (policy === undefined || !resources.choices.some(({ useSpot }) => useSpot)) return undefined;
-  if (policy.spotPlacer === 'hedge') return withBase(policy, facts);
+  if (policy.spotPlacer === 'hedge' || (facts.hedged !== undefined && spotPlacerOf(task) === 'hedge')) return withBase(policy, facts);
   const hasFallback = policy.dynamicOndemandFallback || policy.baseOndemandFallbackReplicas > 0;
   return hasFallback || resources.choices.every(({ useSpot }) => useSpot) ? fallbackMarkets(policy, facts) : undefined;
 }
@@ -49,6 +62,8 @@ function withBase(policy: ReplicaPolicy, facts: MarketFacts): MarketCounts {
 /** The numbers while all spot replicas are ready, and the on-demand replicas while none is. */
 export interface MarketRange extends MarketCounts {
   readonly mostOnDemand: number;
+  /** Whether on-demand replicas are used only where spot has several zones. */
+  readonly needsZones: boolean;
 }
 
 /** The range of a service with `target` replicas; undefined: the search may choose the market of each replica. */
@@ -56,7 +71,8 @@ export function marketRange(task: Task, target: number): MarketRange | undefined
   const desired = target + (task.service?.replicaPolicy.numOverprovision ?? 0);
   const usual = wantedMarkets(task, { target, desired, readySpot: desired });
   const least = wantedMarkets(task, { target, desired, readySpot: 0 });
-  return usual && { ...usual, mostOnDemand: Math.max(usual.onDemand, least?.onDemand ?? 0) };
+  const needsZones = task.service?.replicaPolicy.spotPlacer === undefined && spotPlacerOf(task) === 'hedge';
+  return usual && { ...usual, mostOnDemand: needsZones ? target : Math.max(usual.onDemand, least?.onDemand ?? 0), needsZones };
 }
 
 /** The split of SkyServe's autoscaler with fallback. Overprovisioned replicas have no on-demand fallback. */
