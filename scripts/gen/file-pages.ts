@@ -26,7 +26,7 @@ const rules = `## Rules over several fields
 - Fields that the chosen \`autoscaler\` does not use are problems: delays with \`forecast\`, \`target_qps_per_replica\` with \`concurrency\`, and the fields of these two with \`request_rate\`.
 - A \`target_qps_per_replica\` for each accelerator needs \`load_balancing_policy: instance_aware_least_load\`, and the other way round.
 - A service has one port that requests go to: \`service.ports\`, or the only one in \`resources.ports\`. When both are given, the first must be among the second, in every alternative.
-- Either all alternatives of a service use spot machines, or none. The three spot fields of \`replica_policy\` need \`use_spot: true\`, and with \`spot_placer\` the alternatives may differ in their location only.
+- The three spot fields of \`replica_policy\` need an alternative with \`use_spot: true\`. With \`spot_placer\` such alternatives may differ in their location only.
 - \`infra\` excludes \`cloud\`, \`region\` and \`zone\`; \`any_of\` excludes \`ordered\`; \`gpus\` is \`accelerators\` by another name. \`job_recovery\` cannot be used with a service.
 - \`service\` and \`pool\` exclude one another.`;
 

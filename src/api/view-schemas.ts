@@ -34,6 +34,10 @@ export const planView = z.strictObject({
     .boolean()
     .optional()
     .describe('There is no offer because names of providers or of their parts are wrong; the notes name them'),
+  withoutSpot: z
+    .strictObject({ replicas: z.int(), hourlyUsd: z.number() })
+    .optional()
+    .describe('Replicas on demand, and their price, while no spot replica is ready'),
 });
 
 /** A time, in ISO 8601. */

@@ -1,5 +1,8 @@
 import type { RouteReply } from '../api/contract.ts';
 import { isAlive } from '../domain/replica/replica-state.ts';
+import { spotPlacerOf } from '../domain/spot/markets.ts';
+import { zoneOrderOf } from '../domain/spot/hedged-service.ts';
+import { describeZone } from '../domain/spot/describe-zone.ts';
 import { planPlacement } from '../provision/placement-plan.ts';
 import { describeAddress } from '../shared/replica-address.ts';
 import type { EventRecord, ServiceRecord } from '../domain/records.ts';
@@ -38,6 +41,8 @@ export async function explainService(
   const events = (await store.events.list({ subject: name, subjectKey: key })).filter(isStepOfSearch);
   const found = Map.groupBy(events, ({ replicaId }) => replicaId ?? 0);
   const occupied = replicas.flatMap(({ state, offer }) => (isAlive(state) && offer !== null ? [offer] : []));
+  const { placement } = service.memory;
+  const histories = task !== undefined && spotPlacerOf(task) === 'hedge' ? await store.zones.list() : undefined;
   const plan =
     task === undefined
       ? null
@@ -45,6 +50,13 @@ export async function explainService(
           alternatives: task.resources,
           nodes: task.numNodes,
           providerConfig: task.providerConfig,
+          placer: spotPlacerOf(task),
+          zoneOrder: zoneOrderOf(
+            task,
+            () => placement,
+            () => histories ?? {},
+            () => clock.now(),
+          ),
           replicas: 1,
           providers: await context.states(),
           memory: service.memory.placement,
@@ -52,6 +64,9 @@ export async function explainService(
           clock,
           explain: all,
         });
+  const zoneNotes = (histories === undefined ? [] : (placement?.spotZones ?? [])).map(({ zone }) => {
+    return `Zone ${zone.split('|').join('/')}: ${describeZone(histories?.[zone], clock.now())}.`;
+  });
   return {
     service: name,
     replicas: replicas
@@ -63,7 +78,7 @@ export async function explainService(
         reachedBy: replica.address === null ? null : describeAddress(replica.address),
         steps: (found.get(replica.id) ?? []).map(eventView),
       })),
-    plan,
+    plan: plan && { ...plan, notes: [...plan.notes, ...zoneNotes] },
   };
 }
 

@@ -101,6 +101,20 @@ export interface LocalConfig {
   readonly isolation: LocalIsolation;
   /** GPUs to offer instead of the detected ones; undefined: detect them. */
   readonly gpus: Accelerator | undefined;
+  /** Zones that play spot machines on this computer; none by default. */
+  readonly spotZones: readonly LocalSpotZone[];
+  /** Pretended price of its other machines, US dollars. */
+  readonly hourlyUsd: number;
+}
+
+/** A simulated zone of spot machines. When `room` falls below its machines, it reclaims the newest of them. */
+export interface LocalSpotZone {
+  readonly name: string;
+  readonly region: string;
+  readonly room: number;
+  readonly hourlyUsd: number;
+  /** Time from the interruption notice to the end of a machine, s; 0: it ends without a notice. */
+  readonly reclaimAfterSeconds: number;
 }
 
 /** A simulated region of this machine. `refusing`: no new machines; `lost`: its machines are gone too. */
@@ -129,6 +143,8 @@ export const defaultConfig: Config = {
     regions: [{ name: 'local', state: 'up', refuseWith: 'capacity', maxMachines: undefined }],
     isolation: 'auto',
     gpus: undefined,
+    spotZones: [],
+    hourlyUsd: 0,
   },
   aws: { profile: undefined, regions: undefined, vpc: undefined, useInternalIps: false, sshFrom: undefined, controllerRole: undefined },
   kubernetes: {

@@ -2,9 +2,11 @@ import type { LoadSignals } from './load-signals.ts';
 import type { BalancerReplica } from './balancer-link.ts';
 import { endpointSet, trafficSplit, type EndpointCandidate } from './endpoint-set.ts';
 import { type Change, type NewEvent, type ReplicaRecord, type ServiceMemory, type ServiceRecord, subjectEvent } from './records.ts';
+import type { Market } from './placement.ts';
 import { rememberFailure } from './replica/crash-loop.ts';
 import { noReport, type ReplicaEnd, type ReplicaReport } from './replica/replica-report.ts';
 import { isAlive, isEnded, type EndCause } from './replica/replica-state.ts';
+import type { ZoneHistories } from './spot/zone-history.ts';
 import type { Task } from './task.ts';
 import { replicaEvent, transition, type ReplicaChange } from './transition.ts';
 
@@ -29,6 +31,8 @@ export interface World {
   readonly isInventoryKnown: boolean;
   /** Why the requests to a canary show that it is worse, as a sentence for users; undefined while they do not. */
   readonly canaryFault?: string | undefined;
+  /** Of all spot zones that services of this controller have used. */
+  readonly zoneHistories: ZoneHistories;
   /**
    * For a removed service: what providers still have of it. `unknown`: no search has ended since the last replica ended
    * or the user last requested the removal. `reason`: why the last search did not complete, as a sentence for users.
@@ -56,6 +60,8 @@ interface LoadDetail extends Pick<LoadSignals, 'recent' | 'ongoing' | 'queued'> 
 /** A replica to launch. */
 export interface Launch {
   readonly version: number;
+  /** null: any that the file allows. */
+  readonly market: Market | null;
   /** A sentence for users. */
   readonly reason: string;
 }
@@ -129,8 +135,8 @@ export class Draft {
     return this.world.reports.get(id) ?? noReport;
   }
 
-  launch(version: number, reason: string): void {
-    this.#launch.push({ version, reason });
+  launch(launch: Launch): void {
+    this.#launch.push(launch);
   }
 
   /** Gives a replica the service's version. */

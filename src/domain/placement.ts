@@ -1,3 +1,9 @@
+import type { SpotPlacer } from './task.ts';
+
+/** Spot machines, or machines that the provider does not reclaim. */
+export const markets = ['spot', 'on-demand'] as const;
+export type Market = (typeof markets)[number];
+
 /** A kind of machine at a location, and its price: the fields of an offer that placement needs. */
 export interface PlaceableOffer {
   readonly provider: string;
@@ -66,10 +72,26 @@ export interface StartTimes {
   readonly took: readonly number[];
 }
 
+/** What the spot placers remember of a zone. Plain data too. */
+export interface KnownZone {
+  /** See `spotZoneOf` in `spot/placer.ts`. */
+  readonly zone: string;
+  /** Whether its last launch was refused, or its last machine was reclaimed. */
+  readonly isPreempted: boolean;
+  /** Provider and region. Absent, as the price, until a search has seen the zone. */
+  readonly region?: string;
+  /** Lowest price of a spot offer there, US dollars. */
+  readonly hourlyUsd?: number;
+}
+
 /** Knowledge about locations that is kept over a restart: plain data. */
 export interface PlacementMemory {
   readonly refusals: readonly Refusal[];
   readonly starts: readonly StartTimes[];
+  /** Zones of spot offers that a search has seen; absent in records of older versions. */
+  readonly spotZones?: readonly KnownZone[];
+  /** Lowest price of an on-demand offer that a search has seen, US dollars. */
+  readonly onDemandUsd?: number;
 }
 
 /** Location of a living replica of the service; used for spreading. */
@@ -77,6 +99,8 @@ export interface OccupiedLocation {
   readonly provider: string;
   readonly region: string;
   readonly zone?: string | null | undefined;
+  /** Absent: unknown, which counts as spot. */
+  readonly spot?: boolean;
 }
 
 /** All inputs of the choice besides the offers. */
@@ -88,6 +112,11 @@ export interface PlacementFacts {
   readonly occupied: readonly OccupiedLocation[];
   /** ms since the epoch */
   readonly now: number;
+  /** How spot offers are ordered; absent: as all others. */
+  readonly placer?: SpotPlacer | undefined;
+  readonly spotZones?: readonly KnownZone[] | undefined;
+  /** For the spot placer `hedge`: zones for one more replica, best first, given the locations of the others. */
+  readonly zoneOrder?: ((occupied: readonly OccupiedLocation[]) => readonly string[] | undefined) | undefined;
 }
 
 /** Key of a kind of machine at a location. Refusals and start times are recorded under it. */

@@ -1,3 +1,4 @@
+import type { Market } from './placement.ts';
 import { isAlive, type aliveStates, type ReplicaState } from './replica/replica-state.ts';
 
 /** The fields of a replica that planning needs. */
@@ -5,6 +6,10 @@ export interface PlannedReplica {
   readonly id: number;
   readonly version: number;
   readonly state: ReplicaState;
+  /** Absent where the versions' files leave the market to the search. */
+  readonly market?: Market | null;
+  /** Whether it ends before others in its state: its zone adds the most price and risk. */
+  readonly endsFirst?: boolean;
   /** Capacity in requests per second, where replicas differ. */
   readonly qps?: number;
   /** Price of its machine, US dollars. */
@@ -61,6 +66,7 @@ export function keepOrder<Replica extends PlannedReplica>(observed: readonly Rep
       (a, b) =>
         usefulness(b.state) - usefulness(a.state) ||
         b.version - a.version ||
+        endsLater(b) - endsLater(a) ||
         usdPerRequest(a) - usdPerRequest(b) ||
         (b.qps ?? 0) - (a.qps ?? 0) ||
         (b.inFlight ?? 0) - (a.inFlight ?? 0) ||
@@ -69,6 +75,7 @@ export function keepOrder<Replica extends PlannedReplica>(observed: readonly Rep
 }
 
 const usdPerRequest = ({ hourlyUsd = 0, qps = 1 }: PlannedReplica): number => hourlyUsd / qps;
+const endsLater = ({ endsFirst }: PlannedReplica): number => (endsFirst === true ? 0 : 1);
 
 const order: readonly ReplicaState[] = [
   'PENDING',

@@ -13,6 +13,9 @@ import type { ReplicaEnd } from './replica/replica-report.ts';
 import { finalStates, isAlive, isEnded, isFailed } from './replica/replica-state.ts';
 import { needsReplacement, silentToEnd, type SilentReplica } from './replica/silent-machines.ts';
 import { attemptsAtOnce, isRolledOut, isSameProbe, isSameProgram, planRollout, provenVersionOf } from './rollout.ts';
+import { firstToEnd, hedgeMarkets } from './spot/hedge.ts';
+import { hedgeFactsOf } from './spot/hedged-service.ts';
+import { marketOf, spotPlacerOf, wantedMarkets, type MarketCounts } from './spot/markets.ts';
 import { serviceState, type ServiceState } from './service-state.ts';
 import type { ReplicaPolicy, Task } from './task.ts';
 import { advanceUpdate, isStaged, withdrawShare } from './update-stage.ts';
@@ -49,7 +52,8 @@ export function reconcile(world: World): Decision {
     gaveUp && worked !== undefined
       ? { target: desired, version: worked, fallback: undefined, limits: task.service.update }
       : { target: desired, version: world.service.version, fallback, limits };
-  scale(draft, task, { remaining, goal, gateFor });
+  const markets = splitByMarket(world, { remaining, target, desired });
+  scale(draft, task, { remaining, goal: { ...goal, markets, atLeast: target }, gateFor });
   const readyOthers = remaining.filter(({ state }) => state === 'READY').length;
   const facts = { readyOthers, desired, graceMs: gracefulTerminationSeconds * 1_000, now: world.now };
   for (const id of interruptedToDrain(interrupted, facts))
@@ -216,6 +220,35 @@ function gateOf(service: ServiceRecord, version: number, attempts: number, now: 
   return { ...gate, gaveUp: gate.gaveUp || (isStopped && !hasWorked) };
 }
 
+/** Wanted replicas by market, for each version whose file does not leave the market to the search. */
+function splitByMarket(
+  world: World,
+  { remaining, ...numbers }: { readonly remaining: readonly ReplicaRecord[]; readonly target: number; readonly desired: number },
+): ReadonlyMap<number, MarketCounts> {
+  const readySpot = remaining.filter((replica) => replica.state === 'READY' && marketOf(replica) === 'spot').length;
+  const counts = [...world.versions].map(([version, task]) => {
+    const facts = hedgeFor(world, task, remaining, numbers.desired);
+    const hedged = facts && hedgeMarkets(facts);
+    return [version, wantedMarkets(task, { ...numbers, readySpot, hedged })] as const;
+  });
+  return new Map(counts.flatMap(([version, wanted]) => (wanted === undefined ? [] : [[version, wanted] as const])));
+}
+
+/** Input of the hedge; undefined for other placers, and while no search has seen the zones. */
+function hedgeFor(
+  { service, zoneHistories: histories, replicas, now }: World,
+  task: Task,
+  remaining: readonly ReplicaRecord[],
+  desired: number,
+): ReturnType<typeof hedgeFactsOf> {
+  const policy = task.service?.replicaPolicy;
+  if (policy === undefined || spotPlacerOf(task) !== 'hedge') return undefined;
+  const target = Math.max(0, desired - policy.baseOndemandFallbackReplicas);
+  const facts = hedgeFactsOf({ placement: service.memory.placement, histories, target, now }, remaining, replicas);
+  // As a default it needs several zones; a file may request it for one.
+  return policy.spotPlacer === undefined && (facts?.zones.length ?? 0) < 2 ? undefined : facts;
+}
+
 /** Launches missing replicas, as far as the crash-loop guard allows, and stops surplus ones and those of other versions. */
 function scale(
   draft: Draft,
@@ -231,21 +264,28 @@ function scale(
   },
 ): void {
   const { now, isInventoryKnown, service, inFlight } = draft.world;
+  const facts = hedgeFor(draft.world, task, remaining, goal.target);
+  const endsFirst = facts && firstToEnd(facts);
   const planned = withCapacity(task, remaining).map((replica) => {
     const { type } = draft.report(replica.id).machine;
     // A replica that waits for its adoption is not replaced.
     const isWaiting = goal.version === service.version && isTakenOver(draft.world, replica.version);
     const version = isWaiting ? service.version : replica.version;
+    const market = marketOf(replica);
+    const isFirst = replica.id === endsFirst?.id;
     return {
       ...replica,
       version,
+      market,
+      endsFirst: isFirst,
       inFlight: inFlight?.[replica.id] ?? 0,
       mustKeep: type === 'silent',
       isUnseen: type === 'unseen',
     } satisfies PlannedReplica;
   });
   const actions = planRollout(planned, goal);
-  const desiredText = `The service is to have ${countReplicas(goal.target)}`;
+  const wanted = goal.markets?.get(goal.version);
+  const desiredText = `The service is to have ${countReplicas(goal.target)}${describeSplit(wanted)}`;
   const versionOf = new Map(planned.map((replica) => [replica.id, replica.version]));
   const whyStopped = (id: number): ReplicaEnd =>
     versionOf.get(id) === goal.version
@@ -259,14 +299,14 @@ function scale(
       if (isInventoryKnown) draft.stop(action.replicaId, whyStopped(action.replicaId));
       continue;
     }
-    const { version } = action;
+    const { version, market } = action;
     const gate = gates.get(version) ?? gateFor(version);
     const living = planned.filter((replica) => replica.version === version && isAlive(replica.state)).length + (launched.get(version) ?? 0);
     if (gate.notBefore > now) draft.wakeAt = Math.min(draft.wakeAt ?? Number.POSITIVE_INFINITY, gate.notBefore);
     if (living >= gate.atMost || gate.gaveUp || gate.notBefore > now) continue;
     if (!budget.allows()) continue;
     launched.set(version, (launched.get(version) ?? 0) + 1);
-    draft.launch(version, `${desiredText}.`);
+    draft.launch({ version, market, reason: `${desiredText}.` });
   }
   reportBudget(draft, budget.refused, { desiredText, limitUsd: task.service?.maxHourlyCost ?? 0 });
 }
@@ -283,6 +323,10 @@ function reportBudget(
   if (costLimited !== undefined || refused === 0) return;
   const message = `${desiredText}, but max_hourly_cost ($${limitUsd}) does not allow ${countReplicas(refused, 'more')}.`;
   draft.event({ at: draft.world.now, cause: 'cost-limit', message });
+}
+
+function describeSplit(wanted: MarketCounts | undefined): string {
+  return wanted === undefined || wanted.onDemand === 0 ? '' : ` (now ${wanted.spot} spot and ${wanted.onDemand} on demand)`;
 }
 
 function reportState(draft: Draft, desired: number, gaveUp: boolean): void {

@@ -1,7 +1,7 @@
 import type { ReplicaAddress } from '../shared/replica-address.ts';
 import type { ProcessIdentity } from '../shared/system/process-identity.ts';
 import type { AutoscalerMemory } from './autoscale.ts';
-import type { PlacementMemory } from './placement.ts';
+import type { Market, PlacementMemory } from './placement.ts';
 import type { EndCause, ReplicaState } from './replica/replica-state.ts';
 import type { ServiceState } from './service-state.ts';
 import type { Task, UpdateMode } from './task.ts';
@@ -102,6 +102,8 @@ export interface ReplicaRecord {
   readonly id: number;
   readonly version: number;
   readonly state: ReplicaState;
+  /** Market of the machines that may be requested for it; null: any, also in records from before markets. */
+  readonly market: Market | null;
   /** Idempotency key for requests to the provider. It is written before the first request. */
   readonly key: string;
   readonly offer: OfferRecord | null;
@@ -197,6 +199,7 @@ export function newReplica(
     service: service.name,
     version: service.version,
     state: 'PENDING',
+    market: null,
     offer: null,
     machineId: null,
     address: null,

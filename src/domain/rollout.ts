@@ -1,7 +1,9 @@
 import { canonicalJson } from '../shared/json.ts';
 import { keepOrder, mayStop, planReplicas, type PlannedReplica } from './plan.ts';
+import { markets, type Market } from './placement.ts';
 import type { ServiceRecord } from './records.ts';
 import { isAlive } from './replica/replica-state.ts';
+import { lackingMarkets, planMarkets, type MarketCounts } from './spot/markets.ts';
 import type { Task, UpdatePolicy } from './task.ts';
 
 /** How far a rollout may go at a time. */
@@ -21,20 +23,29 @@ interface RolloutGoal {
   /** The version that serves until a replica of `version` was ready; undefined afterwards, and when no version worked. */
   readonly fallback: number | undefined;
   readonly limits: RolloutLimits;
+  /** Wanted replicas by market, of versions whose file does not leave the market to the search. */
+  readonly markets?: ReadonlyMap<number, MarketCounts>;
+  /** With markets: ready replicas below which no ready one ends as surplus. Absent: the target. */
+  readonly atLeast?: number;
 }
 
-type RolloutAction = { readonly type: 'launch'; readonly version: number } | { readonly type: 'stop'; readonly replicaId: number };
+type RolloutAction =
+  | { readonly type: 'launch'; readonly version: number; readonly market: Market | null }
+  | { readonly type: 'stop'; readonly replicaId: number };
 
 /**
- * Actions that bring a service to `target` living replicas of `version`, one step at a time. Launches never raise the
- * number of living replicas above `target + surge`. Stops of other versions never leave fewer than
- * `target - maxUnavailable` ready replicas. Until the version has worked, lost replicas of the fallback are replaced by
- * the fallback. A replica of another version that was never ready is stopped at once.
+ * Actions that bring a service to `target` living replicas of `version`, one step at a time; with markets, to the wanted
+ * numbers of each. Beside another version, launches never raise the number of living replicas above these numbers and
+ * the surge. Stops of other versions never leave fewer than `target - maxUnavailable` ready replicas. Until the version
+ * has worked, lost replicas of the fallback are replaced by the fallback. A replica of another version that was never
+ * ready is stopped at once.
  */
 export function planRollout(
   observed: readonly PlannedReplica[],
-  { target, version, fallback, limits }: RolloutGoal,
+  { target, version, fallback, limits, markets: split, atLeast = target }: RolloutGoal,
 ): readonly RolloutAction[] {
+  const wanted = split?.get(version);
+  const total = wanted === undefined ? target : wanted.spot + wanted.onDemand;
   const living = keepOrder(observed);
   const current = living.filter((replica) => replica.version === version);
   const others = living.filter((replica) => replica.version !== version);
@@ -42,21 +53,44 @@ export function planRollout(
   const isOnlyVersion = others.length === 0 && fallback === undefined;
   const needed = isOnlyVersion ? 0 : Math.max(0, target - limits.maxUnavailable - (limits.replacing ?? readyCurrent));
   const isTrusted = (replica: PlannedReplica): boolean => replica.state === 'READY' && replica.version === fallback;
-  const serving = others
+  const candidates = others
     .filter((replica) => replica.state === 'READY' || replica.state === 'NOT_READY' || replica.version === fallback)
     // An update that takes the place of another one keeps the version that worked, not the one in between.
     .toSorted((a, b) => Number(isTrusted(b)) - Number(isTrusted(a)));
+  const serving = wanted === undefined ? candidates : lackingFirst(candidates, current, wanted);
   const kept = new Set([...serving.slice(0, needed), ...others.filter((replica) => !mayStop(replica))]);
   const replacements = fallback === undefined ? 0 : Math.max(0, needed - serving.length);
-  const room = target + surgeOf(limits, target) - kept.size - replacements;
-  const most = isOnlyVersion ? target : Math.min(limits.most ?? target, target, room);
+  const room = total + surgeOf(limits, target) - kept.size - replacements;
+  const most = isOnlyVersion ? Number.POSITIVE_INFINITY : Math.max(Math.min(limits.most ?? room, room), readyCurrent);
+  const launches = (of: number, by: readonly (Market | null)[]): readonly RolloutAction[] =>
+    by.map((market) => ({ type: 'launch', version: of, market }) as const);
+  const anyMarket = (count: number): readonly null[] => Array.from({ length: count }, () => null);
+  const ofFallback = fallback === undefined ? undefined : split?.get(fallback);
+  const served = others.filter((replica) => replica.version === fallback);
+  const actions =
+    wanted === undefined
+      ? planReplicas(current, Math.min(target, most)).map((action) => (action.type === 'launch' ? { ...action, market: null } : action))
+      : planMarkets(current, wanted, { most, atLeast: isOnlyVersion ? atLeast : target });
   return [
     ...others.filter((replica) => !kept.has(replica)).map(({ id }) => ({ type: 'stop', replicaId: id }) as const),
-    ...Array.from({ length: replacements }, () => ({ type: 'launch', version: fallback ?? version }) as const),
-    ...planReplicas(current, Math.min(target, Math.max(most, readyCurrent))).map((action) =>
-      action.type === 'launch' ? ({ type: 'launch', version } as const) : action,
-    ),
+    ...launches(fallback ?? version, ofFallback === undefined ? anyMarket(replacements) : lackingMarkets(served, ofFallback, replacements)),
+    ...actions.map((action) => (action.type === 'launch' ? { ...action, version } : action)),
   ];
+}
+
+/** Replicas of other versions, first ready ones of a market in which the new version lacks ready replicas. */
+function lackingFirst(
+  others: readonly PlannedReplica[],
+  current: readonly PlannedReplica[],
+  wanted: MarketCounts,
+): readonly PlannedReplica[] {
+  const readyIn = (of: readonly PlannedReplica[], market: Market): readonly PlannedReplica[] =>
+    of.filter((one) => one.market === market && one.state === 'READY');
+  const lacking = { spot: wanted.spot, 'on-demand': wanted.onDemand };
+  const first = markets.flatMap((market) =>
+    readyIn(others, market).slice(0, Math.max(0, lacking[market] - readyIn(current, market).length)),
+  );
+  return [...first, ...others.filter((one) => !first.includes(one))];
 }
 
 /** How many replicas of a version are tried at once: while another version serves, only those that an update adds. */

@@ -193,7 +193,7 @@ export interface ReplicaPolicy {
   readonly downscaleDelaySeconds: number;
   readonly dynamicOndemandFallback: boolean;
   readonly baseOndemandFallbackReplicas: number;
-  readonly spotPlacer: 'dynamic_fallback' | undefined;
+  readonly spotPlacer: SpotPlacer | undefined;
   readonly schedule?: readonly ScheduleEntry[] | undefined;
 }
 
@@ -204,3 +204,7 @@ export interface ScheduleEntry {
   readonly minReplicas: number;
   readonly maxReplicas: number;
 }
+
+/** The closed list of values of `spot_placer`: how zones for spot machines are chosen. */
+export const spotPlacers = ['dynamic_fallback', 'hedge'] as const;
+export type SpotPlacer = (typeof spotPlacers)[number];

@@ -22,6 +22,8 @@ export interface MachineRequest {
   /** Default: 1. */
   readonly nodes?: number;
   readonly providerConfig?: ProviderConfig;
+  readonly placer?: PlacementFacts['placer'];
+  readonly zoneOrder?: PlacementFacts['zoneOrder'];
   readonly providers: () => Promise<readonly ProviderState[]>;
   readonly history: PlacementHistory;
   occupied(): readonly OccupiedLocation[];
@@ -218,6 +220,7 @@ class Search {
     if (candidates.length === 0 && hopeless.length > 0)
       throw new SvcError('SVC_BOOT_FAILED', [...hopeless.map(({ reason }) => reason), ...reasons].join(' '), { hint: bootRemedy });
     this.#candidates = candidates;
+    this.#request.history.found(candidates.map(({ offer }) => offer));
     this.#nothing = candidates.length === 0 ? reasons : [];
     // An empty result is not cached: a provider may have failed to answer, or its credentials may be renewed.
     this.#collectedAt = candidates.length === 0 ? Number.NEGATIVE_INFINITY : clock.monotonic();
@@ -231,9 +234,9 @@ class Search {
   }
 
   #facts(): PlacementFacts {
-    const { alternatives, history, clock } = this.#request;
-    const { refusals, starts } = history.memory;
-    return { order: alternatives.order, refusals, starts, occupied: [...this.#request.occupied(), ...history.asked], now: clock.now() };
+    const { alternatives, history, clock, placer, zoneOrder } = this.#request;
+    const occupied = [...this.#request.occupied(), ...history.asked];
+    return { ...history.memory, order: alternatives.order, occupied, now: clock.now(), placer, zoneOrder };
   }
 
   /** Sends one ask, from the intent to the processed answer. Never throws. */

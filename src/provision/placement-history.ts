@@ -13,6 +13,7 @@ import {
   type Refused,
 } from '../domain/placement/refusals.ts';
 import { rememberStart } from '../domain/placement/rank.ts';
+import { activateZone, addZones, preemptZone } from '../domain/spot/placer.ts';
 import type { Random } from '../shared/random.ts';
 
 interface PlacementHistoryOptions {
@@ -47,7 +48,7 @@ export class PlacementHistory {
   readonly #work = new Set<Promise<unknown>>();
 
   constructor({ memory, save = () => undefined, random = () => 0.5 }: PlacementHistoryOptions = {}) {
-    this.#memory = { refusals: memory?.refusals ?? [], starts: memory?.starts ?? [] };
+    this.#memory = { refusals: [], starts: [], spotZones: [], ...memory };
     this.#save = save;
     this.#random = random;
   }
@@ -95,10 +96,18 @@ export class PlacementHistory {
     };
   }
 
+  /** Records the spot zones among a search's offers, and the prices of both markets. */
+  found(offers: readonly PlaceableOffer[]): void {
+    const prices = offers.filter(({ spot }) => !spot).map(({ hourlyUsd }) => hourlyUsd);
+    const onDemandUsd = prices.length === 0 ? this.#memory.onDemandUsd : Math.min(...prices);
+    this.#learn({ ...this.#memory, spotZones: addZones(this.#spotZones, offers), ...(onDemandUsd !== undefined && { onDemandUsd }) });
+  }
+
   /** `now` is ms since the epoch. */
   refused(offer: PlaceableOffer, refused: Refused, now: number): void {
     this.#distrust(offer, refused);
-    this.#learn({ ...this.#memory, refusals: rememberRefusal(this.#memory.refusals, offer, refused, now, this.#random()) });
+    const refusals = rememberRefusal(this.#memory.refusals, offer, refused, now, this.#random());
+    this.#learn({ ...this.#memory, refusals, spotZones: this.#zonesAfter(offer, refused) });
   }
 
   /** A launch got no machine or lost it: other launches need not wait for it. `now` is ms since the epoch. */
@@ -109,7 +118,8 @@ export class PlacementHistory {
   /** The provider accepted the ask sent at `askedAt` and refused at `now`, both ms since the epoch. */
   refusedLate(offer: PlaceableOffer, refused: Refused, askedAt: number, now: number): void {
     this.#distrust(offer, refused);
-    this.#learn({ ...this.#memory, refusals: rememberLateRefusal(this.#memory.refusals, offer, refused, askedAt, now) });
+    const refusals = rememberLateRefusal(this.#memory.refusals, offer, refused, askedAt, now);
+    this.#learn({ ...this.#memory, refusals, spotZones: this.#zonesAfter(offer, refused) });
   }
 
   /** Ends refusals whose cause at the provider has changed. `now` is ms since the epoch. */
@@ -119,7 +129,9 @@ export class PlacementHistory {
 
   /** Forgets refusals, so that providers are asked again at once. `early`: keeps refusals after an acceptance. */
   forget(which: 'all' | 'early'): void {
-    this.#learn({ ...this.#memory, refusals: which === 'all' ? [] : lateRefusals(this.#memory.refusals) });
+    const isAll = which === 'all';
+    const refusals = isAll ? [] : lateRefusals(this.#memory.refusals);
+    this.#learn({ ...this.#memory, refusals, ...(isAll && { spotZones: this.#spotZones.map((one) => ({ ...one, isPreempted: false })) }) });
   }
 
   /** After a refusal only one launch may ask this kind at a time, even if it gave machines before. */
@@ -132,13 +144,14 @@ export class PlacementHistory {
   gave(offer: PlaceableOffer, now: number): void {
     const kind = kindOf(offer);
     this.#given.set(kind, { offer, machines: (this.#given.get(kind)?.machines ?? 0) + 1, at: now });
-    this.#learn({ ...this.#memory, refusals: forgetRefusals(this.#memory.refusals, offer) });
+    const refusals = forgetRefusals(this.#memory.refusals, offer);
+    this.#learn({ ...this.#memory, refusals, spotZones: activateZone(this.#spotZones, offer) });
   }
 
   /** `tookMs` counts from the ask. */
   started(offer: PlaceableOffer, tookMs: number): void {
     const { refusals, starts } = this.#memory;
-    this.#learn({ refusals: forgetRefusals(refusals, offer, true), starts: rememberStart(starts, offer, tookMs) });
+    this.#learn({ ...this.#memory, refusals: forgetRefusals(refusals, offer, true), starts: rememberStart(starts, offer, tookMs) });
   }
 
   /** Settles when the memory changes, an ask ends, or the signal aborts. */
@@ -155,8 +168,19 @@ export class PlacementHistory {
     });
   }
 
+  get #spotZones(): NonNullable<PlacementMemory['spotZones']> {
+    return this.#memory.spotZones ?? [];
+  }
+
+  /** Too many calls say nothing about a zone. */
+  #zonesAfter(offer: PlaceableOffer, { kind }: Refused): NonNullable<PlacementMemory['spotZones']> {
+    return offer.spot && kind !== 'throttled' ? preemptZone(this.#spotZones, offer) : this.#spotZones;
+  }
+
   #learn(memory: PlacementMemory): void {
-    if (memory.refusals !== this.#memory.refusals || memory.starts !== this.#memory.starts) {
+    const { refusals, starts, spotZones, onDemandUsd } = this.#memory;
+    const isSame = memory.refusals === refusals && memory.starts === starts && memory.spotZones === spotZones;
+    if (!isSame || memory.onDemandUsd !== onDemandUsd) {
       this.#memory = memory;
       this.#save(memory);
     }

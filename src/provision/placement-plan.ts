@@ -59,6 +59,8 @@ export interface PlacementPlan {
   readonly notes: readonly string[];
   /** Whether there is no offer because names of providers or of their parts are wrong. The notes name them. */
   readonly isMisnamed?: boolean | undefined;
+  /** Replicas on demand, and their price, while no spot replica is ready; absent without such replicas. */
+  readonly withoutSpot?: { readonly replicas: number; readonly hourlyUsd: number } | undefined;
 }
 
 /** Input of a plan. */
@@ -69,6 +71,8 @@ export interface PlanRequest {
   readonly providerConfig?: ProviderConfig;
   readonly replicas: number;
   readonly providers: readonly ProviderState[];
+  readonly placer?: PlacementFacts['placer'];
+  readonly zoneOrder?: PlacementFacts['zoneOrder'];
   readonly memory?: PlacementMemory | undefined;
   readonly occupied?: readonly OccupiedLocation[];
   readonly clock: Clock;
@@ -88,10 +92,13 @@ export async function planPlacement(request: PlanRequest): Promise<PlacementPlan
   const rejected = survey.rejected.map((one) => ofNodes(one, nodes));
   const facts = {
     order: alternatives.order,
-    refusals: memory?.refusals ?? [],
-    starts: memory?.starts ?? [],
+    refusals: [],
+    starts: [],
+    ...memory,
     occupied,
     now: clock.now(),
+    placer: request.placer,
+    zoneOrder: request.zoneOrder,
   };
   const { judged, notes } = await judge(candidates, facts, request);
   const crowded = whyNotAll(judged, replicas);
@@ -201,6 +208,7 @@ const choiceTexts: Readonly<Record<ChoiceReason, string>> = {
   only: 'the only location that offers it',
   best: 'the best that may be asked',
   spread: 'equally good; replicas are spread',
+  zones: 'spot replicas are spread over zones',
   'better-full': 'what is better has no room left',
 };
 

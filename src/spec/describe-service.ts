@@ -60,7 +60,8 @@ function asWritten(node: YamlNode): unknown {
 function describeSpotPolicy(policy: ReplicaPolicy): string {
   const base = policy.baseOndemandFallbackReplicas;
   const withBase = base > 0 ? ` with ${countReplicas(base, 'base on-demand')}` : '';
-  if (policy.spotPlacer !== undefined) return `Dynamic spot placement${withBase}`;
+  if (policy.spotPlacer === 'hedge') return `Hedge by the history of zones${withBase}`;
+  if (policy.spotPlacer !== undefined) return `${policy.dynamicOndemandFallback ? 'SpotHedge' : 'Dynamic spot placement'}${withBase}`;
   if (policy.dynamicOndemandFallback) return `Dynamic on-demand fallback${withBase}`;
   return base > 0 ? `Static spot mixture${withBase}` : 'No spot policy';
 }

@@ -52,6 +52,8 @@ test('describes a gRPC service', () => {
 
 test.each([
   ['dynamic_ondemand_fallback: true', 'Dynamic on-demand fallback'],
+  ['dynamic_ondemand_fallback: true, spot_placer: dynamic_fallback', 'SpotHedge'],
+  ['spot_placer: hedge', 'Hedge by the history of zones'],
   ['base_ondemand_fallback_replicas: 2', 'Static spot mixture with 2 base on-demand replicas'],
 ])('spot policy %s', (field, words) => {
   expect(describe(`resources: {ports: 80, use_spot: true}\nservice: {replica_policy: {min_replicas: 2, ${field}}}`)['Spot policy']).toBe(

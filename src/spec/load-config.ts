@@ -1,4 +1,4 @@
-import { defaultConfig, type AwsConfig, type Config, type LocalConfig } from '../domain/config.ts';
+import { defaultConfig, type AwsConfig, type Config, type LocalConfig, type LocalSpotZone } from '../domain/config.ts';
 import { SvcError } from '../shared/errors.ts';
 import { findingsOf } from './findings.ts';
 import { parsePartly } from './partial-parse.ts';
@@ -126,8 +126,20 @@ function readLocal(fields: NonNullable<ConfigFields['local']>, report: Report): 
     if (seen.has(name)) report.at(['local', 'regions', index], 'two regions have this name');
     seen.add(name);
   }
+  const [main = defaultConfig.local.regions[0]] = regions ?? defaultConfig.local.regions;
+  const zones = (fields.spot_zones ?? []).map((zone): LocalSpotZone => {
+    const { name, region = main?.name ?? '', room, hourly_price: hourlyUsd, reclaim_after_seconds: reclaimAfterSeconds } = zone;
+    return { name, region, room, hourlyUsd, reclaimAfterSeconds };
+  });
+  for (const [index, { name, region }] of zones.entries()) {
+    if (zones.findIndex((one) => one.name === name) < index) report.at(['local', 'spot_zones', index], 'two zones have this name');
+    if (!(regions ?? defaultConfig.local.regions).some((one) => one.name === region))
+      report.at(['local', 'spot_zones', index, 'region'], 'is not the name of a region in local.regions');
+  }
   return {
     regions: regions ?? defaultConfig.local.regions,
+    spotZones: zones,
+    hourlyUsd: fields.hourly_price ?? defaultConfig.local.hourlyUsd,
     isolation: fields.isolation ?? defaultConfig.local.isolation,
     gpus: fields.gpus,
   };

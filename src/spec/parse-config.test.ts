@@ -35,6 +35,10 @@ local:
     - {name: north, state: LOST}
   isolation: userns
   gpus: L4:2
+  hourly_price: 1.5
+  spot_zones:
+    - {name: a, room: 2}
+    - {name: b, room: 0, region: north, hourly_price: 0.3, reclaim_after_seconds: 0}
 allowed_clouds: [local, K8s, AWS]
 `;
   const config = parseConfig(text, 'c');
@@ -51,6 +55,11 @@ allowed_clouds: [local, K8s, AWS]
     ],
     isolation: 'userns',
     gpus: { name: 'L4', count: 2 },
+    spotZones: [
+      { name: 'a', region: 'west', room: 2, hourlyUsd: 0, reclaimAfterSeconds: 120 },
+      { name: 'b', region: 'north', room: 0, hourlyUsd: 0.3, reclaimAfterSeconds: 0 },
+    ],
+    hourlyUsd: 1.5,
   });
   expect(config.allowedClouds).toEqual(['local', 'kubernetes', 'aws']);
 });
@@ -99,6 +108,11 @@ allowed_clouds: []
 
 test.each([
   ['local: {regions: [a, a]}', '1:22 local.regions[1]: two regions have this name'],
+  ['local: {spot_zones: [{name: a, room: 1}, {name: a, room: 1}]}', '1:42 local.spot_zones[1]: two zones have this name'],
+  [
+    'local: {spot_zones: [{name: a, room: 1, region: west}]}',
+    '1:49 local.spot_zones[0].region: is not the name of a region in local.regions',
+  ],
   ['hello', '1:1 expected a map of fields such as local and serve'],
   ['local: [', '1:9 the closing ] or } is missing, or this line is not indented far enough'],
 ])('%s is rejected', (text, problem) => {

@@ -172,12 +172,7 @@ service: {replica_policy: {min_replicas: 1, dynamic_ondemand_fallback: ▸true, 
 # a spot placer with several machines
 resources: {ports: 80, use_spot: true, accelerators: {L4: 1, T4: 1}}
 service: {replica_policy: {min_replicas: 1, spot_placer: ▸dynamic_fallback}}
-=> service.replica_policy.spot_placer: with a spot placer the alternatives in resources may differ in their location only (Keep one kind of machine, or remove spot_placer.)
-
-# spot in one alternative
-resources: ▸{ports: 80, any_of: [{use_spot: true}, {infra: aws}]}
-service: {}
-=> resources: either all alternatives of a service use spot machines, or none (Give all of them the same use_spot.)
+=> service.replica_policy.spot_placer: with a spot placer the spot alternatives in resources may differ in their location only (Keep one kind of machine, or remove spot_placer.)
 
 # an unknown policy
 resources: {ports: 80}

@@ -111,6 +111,11 @@ run: python3 server.py
   });
 });
 
+test('alternatives of spot and on-demand machines may be mixed', () => {
+  const task = parseText('resources: {ports: 80, any_of: [{use_spot: true}, {infra: aws}]}\nservice: {replicas: 2}');
+  expect([task.resources.choices.map(({ useSpot }) => useSpot), unsupportedFeatures(task)]).toEqual([[true, false], []]);
+});
+
 test('an order of preference over accelerators and locations', () => {
   const task = parseText(`
 resources:

@@ -42,17 +42,6 @@ test.each([
   expect(fieldsOf(source, feature)).toEqual([]);
 });
 
-test('each of the three spot policies is reported', () => {
-  const source =
-    'resources: {ports: 80, use_spot: true}\nservice: {replica_policy: {min_replicas: 1, dynamic_ondemand_fallback: true, base_ondemand_fallback_replicas: 1, spot_placer: dynamic_fallback}}';
-  expect(fieldsOf(source)).toEqual([
-    'service.replica_policy.dynamic_ondemand_fallback',
-    'service.replica_policy.base_ondemand_fallback_replicas',
-    'service.replica_policy.spot_placer',
-  ]);
-  expect(fieldsOf(source, 'spot_policy')).toEqual([]);
-});
-
 test('supported and irrelevant fields are never reported', () => {
   const source = `
 name: x

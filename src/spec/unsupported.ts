@@ -13,7 +13,6 @@ export const features = [
   'mounts_above_workdir',
   'git_workdir',
   'volumes_elsewhere',
-  'spot_policy',
   'target_qps_per_accelerator',
   'balancer_threads',
   'metrics_port',
@@ -100,8 +99,6 @@ function requestedFeature(feature: Feature | (string & {}), field: string, used:
 function serviceFeatures({ service }: Task): readonly RequestedFeature[] {
   if (service === undefined) return [];
   const { replicaPolicy: policy, loadBalancer } = service;
-  const section = 'service.replica_policy';
-  const spot = 'Spot policies are not there yet; leave it out.';
   const target = policy.targetQpsPerReplica;
   return [
     requestedFeature(
@@ -110,12 +107,9 @@ function serviceFeatures({ service }: Task): readonly RequestedFeature[] {
       service.tls !== undefined,
       'The endpoint speaks plain HTTP; put a TLS proxy before it and leave this out.',
     ),
-    requestedFeature('spot_policy', `${section}.dynamic_ondemand_fallback`, policy.dynamicOndemandFallback, spot),
-    requestedFeature('spot_policy', `${section}.base_ondemand_fallback_replicas`, policy.baseOndemandFallbackReplicas > 0, spot),
-    requestedFeature('spot_policy', `${section}.spot_placer`, policy.spotPlacer !== undefined, spot),
     requestedFeature(
       'target_qps_per_accelerator',
-      `${section}.target_qps_per_replica`,
+      'service.replica_policy.target_qps_per_replica',
       typeof target === 'object',
       'A target for each accelerator is not there yet; give one number.',
     ),

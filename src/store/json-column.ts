@@ -1,6 +1,7 @@
 import { withDefaults } from '../domain/load-balancer.ts';
 import type { OfferRecord, ServiceMemory } from '../domain/records.ts';
 import { defaultUpdate, type Task, type UpdatePolicy } from '../domain/task.ts';
+import type { ZoneHistory } from '../domain/spot/zone-history.ts';
 import { SvcError } from '../shared/errors.ts';
 import { parseJson, withCurrentNames, isObject } from '../shared/json.ts';
 import type { ReplicaAddress } from '../shared/replica-address.ts';
@@ -53,6 +54,12 @@ export function isReplicaAddress(value: unknown): value is ReplicaAddress {
   if (value['by'] !== undefined && typeof value['by'] !== 'string') return false;
   if (value['kind'] === 'tcp') return typeof value['host'] === 'string';
   return (value['kind'] === 'unix' || value['kind'] === 'forward') && typeof value['path'] === 'string';
+}
+
+/** Whether a value is the history of a spot zone. */
+export function isZoneHistory(value: unknown): value is ZoneHistory {
+  const numbers = ['changedAt', 'seenAt', 'refusals', 'retryAt', 'losses', 'predicted'];
+  return isObject(value) && typeof value['isOpen'] === 'boolean' && numbers.every((name) => typeof value[name] === 'number');
 }
 
 /** Whether a value is a replica's location and machine. */

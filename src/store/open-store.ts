@@ -12,6 +12,7 @@ import { replicaRepository } from './replica-repository.ts';
 import { serviceRepository } from './service-repository.ts';
 import { openSqlite } from './sqlite-driver.ts';
 import type { Store } from './store.ts';
+import { zoneRepository } from './zone-repository.ts';
 
 /** Options for opening a store. */
 export interface StoreOptions {
@@ -57,6 +58,7 @@ export async function createStore(driver: Driver, clock: Clock, term?: number): 
     replicas: replicaRepository(guarded),
     events: eventRepository(guarded),
     clusters: clusterRepository(guarded),
+    zones: zoneRepository(guarded),
     files: fileRepository(guarded),
     leadership: leadershipRepository(driver),
     file: driver.file,

@@ -65,6 +65,7 @@ function toRecord(row: Selectable<ReplicaTable>): ReplicaRecord {
     id: row.id,
     version: row.version,
     state: row.state,
+    market: row.market,
     key: row.key,
     offer: fromJsonOrNull(row.place, 'replicas.place', isOfferRecord),
     machineId: row.machine_id,

@@ -34,6 +34,7 @@ function toRow(record: ReplicaRecord): Insertable<ReplicaTable> {
     id: record.id,
     version: record.version,
     state: record.state,
+    market: record.market,
     key: record.key,
     place: toJson(record.offer),
     machine_id: record.machineId,

@@ -1,7 +1,7 @@
 import type { Generated } from 'kysely';
 import type { EndCause, ReplicaState } from '../domain/replica/replica-state.ts';
 import type { ServiceState } from '../domain/service-state.ts';
-import type { ClusterRecord, JobRecord, ServiceRecord } from '../domain/records.ts';
+import type { ClusterRecord, JobRecord, ReplicaRecord, ServiceRecord } from '../domain/records.ts';
 
 /** JSON text of `json-column.ts`, not a JSON type: all databases store text alike. */
 type Json = string;
@@ -45,6 +45,7 @@ export interface ReplicaTable {
   id: number;
   version: number;
   state: ReplicaState;
+  market: ReplicaRecord['market'];
   key: string;
   place: Json | null;
   machine_id: string | null;
@@ -132,6 +133,12 @@ interface FileBlockTable {
   content: Uint8Array;
 }
 
+/** What is known of a spot zone; see `domain/spot/zone-history.ts`. */
+interface ZoneHistoryTable {
+  zone: string;
+  history: Json;
+}
+
 /** One row, named `state`. */
 interface DatabaseIdentityTable {
   name: string;
@@ -153,6 +160,7 @@ export interface Schema {
   leadership: LeadershipTable;
   file_trees: FileTreeTable;
   file_blocks: FileBlockTable;
+  zone_histories: ZoneHistoryTable;
   migrations: MigrationTable;
   database_identity: DatabaseIdentityTable;
 }

@@ -1,4 +1,5 @@
 import type { LeaseView } from '../domain/leadership.ts';
+import type { ZoneHistories } from '../domain/spot/zone-history.ts';
 import type { DatabaseFile } from './database-file.ts';
 import type {
   Change,
@@ -22,6 +23,7 @@ export interface Store {
   readonly replicas: ReplicaRepository;
   readonly events: EventRepository;
   readonly clusters: ClusterRepository;
+  readonly zones: ZoneRepository;
   readonly files: FileRepository;
   readonly leadership: LeadershipRepository;
   /** The file on this machine, which detects its replacement; undefined for a database server. */
@@ -47,6 +49,13 @@ interface ServiceCommit {
 export interface Committed {
   readonly service: ServiceRecord;
   readonly replicas: readonly ReplicaRecord[];
+}
+
+/** Histories of spot zones, shared by all services. Their number is bounded. */
+export interface ZoneRepository {
+  list(): Promise<ZoneHistories>;
+  /** Reads, changes and writes in one transaction. Returns all histories afterwards. */
+  change(decide: (all: ZoneHistories) => ZoneHistories, now: number): Promise<ZoneHistories>;
 }
 
 /** Services and the versions of their files. */

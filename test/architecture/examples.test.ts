@@ -20,7 +20,7 @@ const parseExample = (file: string): Task => {
 
 test('all promised examples exist', () => {
   const names = files.map((file) => file.split('/')[1]);
-  expect(names).toEqual(['auth', 'autoscaling', 'grpc', 'hello', 'kubernetes', 'openai-like', 'ssh', 'tgi', 'tls', 'vllm']);
+  expect(names).toEqual(['auth', 'autoscaling', 'grpc', 'hello', 'kubernetes', 'openai-like', 'spot', 'ssh', 'tgi', 'tls', 'vllm']);
 });
 
 test.for(files)('%s parses, begins with the schema line, and its README deploys it', (file) => {

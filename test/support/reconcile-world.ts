@@ -26,6 +26,7 @@ export function aWorld(change: Partial<World> = {}): World {
     reports: new Map(),
     load: { requestsInWindow: 0, busy: 0, isComplete: true },
     isInventoryKnown: true,
+    zoneHistories: {},
     leftovers: 'unknown',
     ...change,
   };
@@ -60,7 +61,10 @@ export const set = ({ endpoints }: Decision): readonly string[] => endpoints.map
 export function committed(world: World, decision: Decision): World {
   const { service } = world;
   const launched = decision.launch.map((one, index) =>
-    newReplica({ ...service, version: one.version }, { id: service.nextReplicaId + index, key: `k${index}`, createdAt: world.now }),
+    newReplica(
+      { ...service, version: one.version },
+      { id: service.nextReplicaId + index, key: `k${index}`, createdAt: world.now, market: one.market },
+    ),
   );
   const changed = new Map([...decision.adopt, ...decision.stop].map(({ replica, change }) => [replica.id, { ...replica, ...change }]));
   return {

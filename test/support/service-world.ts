@@ -39,13 +39,14 @@ function untilDead(store: Store, killed: AbortSignal, delay: () => Promise<void>
         };
       },
     });
-  const { services, replicas, events, clusters } = store;
+  const { services, replicas, events, clusters, zones } = store;
   return {
     ...store,
     services: guarded(services),
     replicas: guarded(replicas),
     events: guarded(events),
     clusters: guarded(clusters),
+    zones: guarded(zones),
   };
 }
 

@@ -1,4 +1,5 @@
-import type { Task } from '../../domain/task.ts';
+import { marketRange, spotPlacerOf } from '../../domain/spot/markets.ts';
+import type { ResourceAlternatives, Task } from '../../domain/task.ts';
 import type { MachineSpec } from '../../providers/provider.ts';
 import type { PlacementPlan, PlanRequest } from '../../provision/placement-plan.ts';
 import { SvcError } from '../../shared/errors.ts';
@@ -34,28 +35,37 @@ export async function servePlan(args: PlanArgs, context: CommandContext): Promis
 
 /** The locations of a service's minimum number of replicas, as seen from this machine. Starts nothing. */
 export async function planService(task: Task, explain: boolean, { providers, clock, signal, ui }: CommandContext): Promise<PlacementPlan> {
-  const [{ planPlacement, hasChoice }, { taskMachineSpec }, { askProviders, whyOut }] = await Promise.all([
+  const [{ planPlacement, hasChoice }, { planByMarket }, { taskMachineSpec }, { askProviders, whyOut }] = await Promise.all([
     import('../../provision/placement-plan.ts'),
+    import('../../provision/market-plan.ts'),
     import('../../provision/machine-spec.ts'),
     import('../../provision/providers.ts'),
   ]);
   const policy = task.service?.replicaPolicy;
   // A service with no initial replicas is planned for its first one.
-  const replicas = Math.max(1, (policy?.minReplicas ?? 1) + (policy?.numOverprovision ?? 0));
+  const target = Math.max(1, policy?.minReplicas ?? 1);
+  const markets = marketRange(task, target);
   const opened = await providers();
   const { resources: alternatives, numNodes: nodes, providerConfig } = task;
-  const spec = ({ alternative }: { readonly alternative: number }): MachineSpec => ({
-    ...taskMachineSpec(task, alternatives.choices[alternative]),
-    tags: {},
-    clients: [],
-  });
-  const request = { alternatives, nodes, providerConfig, replicas, clock, explain, spec, signal } satisfies Partial<PlanRequest>;
+  const specOf =
+    ({ choices }: ResourceAlternatives) =>
+    ({ alternative }: { readonly alternative: number }): MachineSpec => ({
+      ...taskMachineSpec(task, choices[alternative]),
+      tags: {},
+      clients: [],
+    });
+  const placer = spotPlacerOf(task);
+  const request = { alternatives, nodes, providerConfig, placer, clock, explain, signal } satisfies Partial<PlanRequest>;
+  const replicas = target + (policy?.numOverprovision ?? 0);
   const progress = ui.waiting();
   progress.now('Checking which providers can be used and what they offer');
   try {
     const { providers: states, answer: plan } = await askProviders(
       () => opened.states(),
-      (some) => planPlacement({ ...request, providers: some }),
+      (some) =>
+        markets === undefined
+          ? planPlacement({ ...request, replicas, spec: specOf(alternatives), providers: some })
+          : planByMarket({ ...request, spec: specOf, providers: some }, markets),
       hasChoice,
       { onWait: (text) => progress.now(text), signal },
     );

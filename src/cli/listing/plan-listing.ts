@@ -1,3 +1,4 @@
+import { countReplicas } from '../../domain/plan.ts';
 import { dollars, hourlyPrice } from '../../domain/price.ts';
 import type { ControllerPlan } from '../../launcher/controller-plan.ts';
 import type { PlacementPlan, PlannedOffer } from '../../provision/placement-plan.ts';
@@ -47,11 +48,15 @@ export function renderPlan(plan: PlacementPlan, { all, width }: PlanListing): re
   ];
 }
 
-function renderCost({ offers, hourlyUsd, monthlyUsd }: PlacementPlan): string {
+function renderCost({ offers, hourlyUsd, monthlyUsd, withoutSpot }: PlacementPlan): string {
   const placedCount = offers.reduce((sum, { replicas }) => sum + replicas.length, 0);
   const what = placedCount === 1 ? '1 replica' : `${placedCount} replicas`;
-  if (hourlyUsd === 0) return `${what}: free, on machines of your own.`;
-  return `${what}: ${hourlyPrice(hourlyUsd)}, ${dollars(monthlyUsd)} $/month (730 hours), without traffic.`;
+  const range =
+    withoutSpot === undefined
+      ? ''
+      : ` While no spot replica is ready: ${countReplicas(withoutSpot.replicas, 'on-demand')}, ${hourlyPrice(withoutSpot.hourlyUsd)}.`;
+  if (hourlyUsd === 0) return `${what}: free, on machines of your own.${range}`;
+  return `${what}: ${hourlyPrice(hourlyUsd)}, ${dollars(monthlyUsd)} $/month (730 hours), without traffic.${range}`;
 }
 
 function locationOf({ provider, region, zone }: Pick<PlannedOffer, 'provider' | 'region' | 'zone'>): string {

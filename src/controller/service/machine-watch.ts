@@ -48,6 +48,8 @@ async function inspectProvider(
   for (const { replicaId, machineId, offer } of machines) {
     const loss = lossOf(statuses.get(machineId), `Its machine ${machineId} at ${locationName(offer)}`);
     // A provider that reclaims spot machines has no capacity there: the replacement must try other zones first.
+    if (loss?.type === 'leaving' || (loss?.type === 'gone' && loss.cause === 'preempted')) context.zones.lost(offer);
+    else if (loss === undefined) context.zones.running(offer);
     if (offer.spot && loss !== undefined && !('cause' in loss && loss.cause === 'machine-lost'))
       context.history.refused(offerOf(offer), { kind: 'capacity', scope: 'zone', reason: loss.reason }, context.clock.now());
     await listener.seen({ replicaId, loss: loss?.type === 'doubtful' ? undefined : loss });

@@ -190,6 +190,7 @@ export class Reconciler implements Loop {
       inFlight: this.#balancer.view.inFlight,
       isInventoryKnown: this.#isInventoryKnown,
       canaryFault: this.#canary.fault(service, replicas, this.#balancer.view.outcomes),
+      zoneHistories: this.#context.zones.histories,
       leftovers: this.#leftovers,
     };
   }
@@ -307,9 +308,9 @@ export class Reconciler implements Loop {
     }
   }
 
-  #newReplica(service: ServiceRecord, { version, reason }: Launch, id: number): { replica: ReplicaRecord; event: NewEvent } {
+  #newReplica(service: ServiceRecord, { version, market, reason }: Launch, id: number): { replica: ReplicaRecord; event: NewEvent } {
     const at = this.#context.clock.now();
-    const replica = newReplica({ ...service, version }, { id, key: `${service.key}-${id}-${randomHex(6)}`, createdAt: at });
+    const replica = newReplica({ ...service, version }, { id, key: `${service.key}-${id}-${randomHex(6)}`, createdAt: at, market });
     const event = subjectEvent(service, { at, to: replica.state, cause: 'replica-requested', message: reason });
     return { replica, event: { ...event, replicaId: id } };
   }

@@ -12,6 +12,10 @@ import { messageOf, SvcError } from '../../shared/errors.ts';
 import { unlessAborted } from '../../shared/deadline.ts';
 import type { Change, ReplicaRecord } from '../../domain/records.ts';
 import { filesVersionOf } from '../../domain/rollout.ts';
+import { describeZone } from '../../domain/spot/describe-zone.ts';
+import { zoneOrderOf } from '../../domain/spot/hedged-service.ts';
+import { alternativesFor, spotPlacerOf } from '../../domain/spot/markets.ts';
+import { spotZoneOf } from '../../domain/spot/placer.ts';
 import { missingTarget } from '../../domain/replica/replica-capacity.ts';
 import { jobName } from './replica-program.ts';
 import type { ReplicaHandle } from './replica-handle.ts';
@@ -67,26 +71,53 @@ async function machineFor(context: ServiceContext, handle: ReplicaHandle, log: P
   const { record } = handle;
   const found = await findEarlier(context, record, log, signal);
   const task = await context.task(record.version);
-  const { resources } = task;
+  const alternatives = alternativesFor(task.resources, record.market);
   return obtainMachine(
     {
-      alternatives: resources,
+      alternatives,
       nodes: task.numNodes,
       providerConfig: task.providerConfig,
+      placer: spotPlacerOf(task),
+      zoneOrder: zoneOrderOf(
+        task,
+        () => context.history.memory,
+        () => context.zones.histories,
+        () => context.clock.now(),
+      ),
       providers: () => context.states(),
       history: context.history,
       occupied: () => context.occupied(),
-      spec: ({ alternative }) => machineSpec(context, record.id, task, resources.choices[alternative]),
+      spec: ({ alternative }) => machineSpec(context, record.id, task, alternatives.choices[alternative]),
       key: record.key,
       clock: context.clock,
       background: context.background,
       async step(step) {
-        log(describeStep(step));
-        await recordStep(handle, step, task.numNodes);
+        const message = [describeStep(step), ...zoneText(context, task, step)].join(' ');
+        log(message);
+        recordZone(context, step);
+        await recordStep(handle, step, message, task.numNodes);
       },
     },
     found,
     signal,
+  );
+}
+
+/** The history behind the hedge's choice of a zone. */
+function zoneText({ zones, clock }: ServiceContext, task: Task, step: SearchStep): readonly string[] {
+  if (step.type !== 'asking' || !step.offer.spot || spotPlacerOf(task) !== 'hedge') return [];
+  return [`The zone: ${describeZone(zones.histories[spotZoneOf(step.offer)], clock.now())}.`];
+}
+
+/** Only a lack of machines says something about a zone: a quota or a missing right is the account's. */
+function recordZone(context: ServiceContext, step: SearchStep): void {
+  const { zones } = context;
+  if (step.type === 'given') zones.accepted(step.offer);
+  if (step.type !== 'refused' || (step.refused.kind !== 'capacity' && step.refused.kind !== 'price')) return;
+  const zone = spotZoneOf(step.offer);
+  zones.refused(
+    step.offer,
+    context.occupied().some((one) => one.spot !== false && spotZoneOf(one) === zone),
   );
 }
 
@@ -126,9 +157,9 @@ const stepCauses: Readonly<Record<Exclude<SearchStep['type'], 'detail'>, string>
   waiting: 'waiting-for-capacity',
 };
 
-async function recordStep(handle: ReplicaHandle, step: SearchStep, nodes: number): Promise<void> {
+async function recordStep(handle: ReplicaHandle, step: SearchStep, message: string, nodes: number): Promise<void> {
   if (step.type === 'detail') return;
-  const explanation = { cause: stepCauses[step.type], message: describeStep(step) };
+  const explanation = { cause: stepCauses[step.type], message };
   const change = { ...claimChange(step, nodes), ...replicaChange(step, handle.record) };
   const isStarted = step.type === 'asking' && (await handle.transition({ type: 'launch-started' }, explanation, change));
   if (!isStarted) await handle.patch(change, explanation);

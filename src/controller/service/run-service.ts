@@ -21,6 +21,7 @@ import { Reconciler } from './reconciler.ts';
 import { EndpointPublisher } from './endpoint-publisher.ts';
 import { ReplicaReports } from './replica-reports.ts';
 import type { ServiceContext } from './service-context.ts';
+import { ZoneRecorder } from './zone-recorder.ts';
 import { subjectEvent } from '../../domain/records.ts';
 
 interface ServiceDeps {
@@ -73,6 +74,7 @@ export async function runService(deps: ServiceDeps, stop: AbortController): Prom
         (error) => log.warn({ err: error }, 'what was learned of the providers could not be saved'),
       ),
     }),
+    zones: new ZoneRecorder(store.zones, clock, (error) => log.warn({ err: error }, 'the history of a spot zone could not be saved')),
     background: stop.signal,
     deployment: serviceDeployment(deps.files.dir, deps),
     ...deps.providers,
@@ -104,6 +106,7 @@ export async function runService(deps: ServiceDeps, stop: AbortController): Prom
       void recorded.catch((error: unknown) => log.warn({ err: error }, 'a change of the TLS files could not be recorded'));
     },
   });
+  await context.zones.load();
   await adoptAfterRestore(context, stop.signal);
   await reconciler.adopt();
   const onError = (failed: string, error: unknown): void => log.error({ err: error, loop: failed }, 'a pass failed');

@@ -14,6 +14,7 @@ import type { PublishedFiles } from '../deploy/deployments.ts';
 import type { ProbeAnswer, ProbedService } from './probe-request.ts';
 import type { EndpointPublisher } from './endpoint-publisher.ts';
 import type { ReplicaReports } from './replica-reports.ts';
+import type { ZoneRecorder } from './zone-recorder.ts';
 
 /** State and dependencies shared by everything that works for one service. */
 export interface ServiceContext {
@@ -30,6 +31,7 @@ export interface ServiceContext {
   readonly endpoint: EndpointPublisher;
   readonly reports: ReplicaReports;
   readonly history: PlacementHistory;
+  readonly zones: ZoneRecorder;
   /** The service's files as machines fetch them. */
   readonly deployment: PublishedFiles;
   /** Aborts when the control of the service ends, at the latest with its process. */

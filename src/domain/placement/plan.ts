@@ -19,8 +19,11 @@ export type Verdict =
   /** The replicas of the plan use all its room, or it has none. */
   | { readonly type: 'full' };
 
-/** Why a candidate is chosen. `spread`: replicas are spread over equals. `better-full`: better ones have no room. */
-export type ChoiceReason = 'only' | 'best' | 'spread' | 'better-full';
+/**
+ * Why a candidate is chosen. `spread`: replicas are spread over equals. `zones`: a placer spreads spot replicas over zones.
+ * `better-full`: better ones have no room.
+ */
+export type ChoiceReason = 'only' | 'best' | 'spread' | 'zones' | 'better-full';
 
 /** A candidate and its verdict in the plan. */
 export interface JudgedCandidate<C extends Candidate> {
@@ -46,6 +49,7 @@ export function planReplicaPlacement<C extends Candidate>(
   const isSpread = [...chosen.keys()].filter((one) => best !== undefined && !isWorse(one, best, facts)).length > 1;
   const reasonFor = (one: C): ChoiceReason => {
     if (ordered.length === 1) return 'only';
+    if (facts.placer !== undefined && one.offer.spot) return chosen.size > 1 ? 'zones' : 'best';
     if (best !== undefined && isWorse(one, best, facts)) return 'better-full';
     return isSpread ? 'spread' : 'best';
   };
@@ -73,7 +77,8 @@ function choose<C extends Candidate>(
   // Start times and prices are the same for each replica. Only the spread and the remaining room change.
   let equals: readonly C[] = [];
   for (let replica = 1; replica <= replicas; replica += 1) {
-    equals = equals.filter(hasRoom);
+    // A placer prefers zones without a replica to cheaper ones.
+    equals = facts.placer === undefined ? equals.filter(hasRoom) : allowed.filter(hasRoom);
     if (equals.length === 0) equals = bestOf(allowed.filter(hasRoom), facts);
     const [choice] = orderCandidates(equals, { ...facts, occupied });
     if (choice === undefined) break;

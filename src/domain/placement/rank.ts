@@ -1,4 +1,5 @@
 import { kindOf, type Candidate, type PlacementFacts, type PlaceableOffer, type StartTimes } from '../placement.ts';
+import { spotZoneOf } from '../spot/placer.ts';
 import { refusalOf } from './refusals.ts';
 
 /** Smaller price differences count as equal: far above the rounding error of floating-point sums. */
@@ -10,10 +11,12 @@ type Rank = readonly number[];
 /**
  * All candidates, best first, including refused ones. Sort keys:
  * 1. the alternative, when those are ordered;
- * 2. the hourly price;
- * 3. how fast machines start there;
- * 4. the fewest replicas of the service (in the region, then in the zone);
- * 5. the order in which the providers returned the offers.
+ * 2. with a spot placer, for spot offers: the order of the hedge, if any; active zones; zones without a spot replica of
+ *    the service;
+ * 3. the hourly price;
+ * 4. how fast machines start there;
+ * 5. the fewest replicas of the service (in the region, then in the zone);
+ * 6. the order in which the providers returned the offers.
  */
 export function orderCandidates<C extends Candidate>(candidates: readonly C[], facts: PlacementFacts): readonly C[] {
   const rankOf = ranker(facts);
@@ -39,7 +42,10 @@ export function isPreferred(a: Candidate, b: Candidate, order: PlacementFacts['o
 
 const priceOf = ({ offer }: Candidate): number => Math.round(offer.hourlyUsd * priceUnitsPerUsd);
 
-function ranker({ order, starts, occupied }: PlacementFacts): (candidate: Candidate) => Rank {
+function ranker({ order, starts, occupied, placer, spotZones = [], zoneOrder }: PlacementFacts): (candidate: Candidate) => Rank {
+  const preempted = new Set(spotZones.filter(({ isPreempted }) => isPreempted).map(({ zone }) => zone));
+  const zones = zoneOrder === undefined ? undefined : placesOf(zoneOrder(occupied));
+  const used = new Set(occupied.filter(({ spot }) => spot !== false).map(spotZoneOf));
   const classes = new Map(starts.map(({ kind, took }) => [kind, startClass(medianOf(took))]));
   const inRegion = Map.groupBy(occupied, ({ provider, region }) => `${provider}|${region}`);
   const inZone = Map.groupBy(occupied, ({ provider, region, zone }) => `${provider}|${region}|${zone ?? ''}`);
@@ -48,6 +54,9 @@ function ranker({ order, starts, occupied }: PlacementFacts): (candidate: Candid
     const region = `${offer.provider}|${offer.region}`;
     return [
       order === 'ordered' ? alternative : 0,
+      zones !== undefined && offer.spot ? (zones.get(spotZoneOf(offer)) ?? zones.size) : 0,
+      placer !== undefined && offer.spot && preempted.has(spotZoneOf(offer)) ? 1 : 0,
+      placer !== undefined && offer.spot && used.has(spotZoneOf(offer)) ? 1 : 0,
       priceOf(candidate),
       classes.size === 0 ? 0 : (classes.get(kindOf(offer)) ?? 0),
       inRegion.get(region)?.length ?? 0,
@@ -55,6 +64,9 @@ function ranker({ order, starts, occupied }: PlacementFacts): (candidate: Candid
     ];
   };
 }
+
+const placesOf = (zones: readonly string[] | undefined): ReadonlyMap<string, number> | undefined =>
+  zones && new Map(zones.map((zone, index) => [zone, index]));
 
 function compareRanks(a: Rank, b: Rank): number {
   for (const [index, value] of a.entries()) {

@@ -98,6 +98,18 @@ test.for<readonly [RefusalKind, RefusalScope, readonly number[]]>([
   }
 });
 
+test('a spot zone without capacity is asked again within a minute, however often it refused', () => {
+  let refusals: readonly Refusal[] = [];
+  let at = 0;
+  const offer = { ...eastOffer, spot: true };
+  for (let count = 0; count < 9; count += 1) {
+    refusals = rememberRefusal(refusals, offer, { kind: 'capacity', scope: 'zone', reason: 'none' }, at, 0.5);
+    const until = refusalOf(offer, refusals, at)?.until ?? 0;
+    expect(until - at).toBeLessThanOrEqual(60_000);
+    at = until;
+  }
+});
+
 test('launches throttled together retry at different times', () => {
   const untils = [0, 0.4, 0.8].map((chance) => after('throttled', 'provider', 0, [], chance)[0]?.until);
   expect(untils).toEqual([1_250, 1_750, 2_250]);

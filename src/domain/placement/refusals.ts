@@ -24,6 +24,12 @@ const backoffs: Readonly<Record<RefusalKind, Backoff>> = {
 /** The quota of a namespace frees with each pod that ends, such as the pod that a replica replaces. */
 const namespaceQuota: Backoff = { firstMs: 5_000, longestMs: 60_000 };
 
+/**
+ * A zone without spot capacity is asked again soon: when all zones have closed, the first that opens must be found. A
+ * refused request costs nothing.
+ */
+const spotCapacity: Backoff = { firstMs: 30_000, longestMs: 60_000 };
+
 /** Backoff after late failures without a common scope. Without it the search would burst into ever dearer offers. */
 export const launchPace: Backoff = { firstMs: 10_000, longestMs: 900_000 };
 
@@ -38,8 +44,9 @@ export function backoffOf({ kind, scope }: Pick<Refusal, 'kind' | 'scope'>): Bac
 }
 
 /** Delay for a refusal, ms. Without `random`, the upper limit of the delay. */
-function pauseMs(refusal: Pick<Refusal, 'kind' | 'scope' | 'count'>, random?: Random): number {
-  return delayMs(backoffOf(refusal), refusal.count, random);
+function pauseMs(refusal: Pick<Refusal, 'kind' | 'scope' | 'count' | 'offer'>, random?: Random): number {
+  const isSpotZone = refusal.offer.spot && refusal.kind === 'capacity' && refusal.scope === 'zone';
+  return delayMs(isSpotZone ? spotCapacity : backoffOf(refusal), refusal.count, random);
 }
 
 /** Refusals are remembered for this long after their end, ms: a further one counts as consecutive. */
@@ -162,7 +169,7 @@ function remember(
   const { kind, scope, reason } = refused;
   const before = refusals.find((one) => isSame(one, offer, refused));
   const count = before === undefined ? 1 : before.count + (isNext(before) ? 1 : 0);
-  const waitMs = pauseMs({ kind, scope, count }, () => chance);
+  const waitMs = pauseMs({ kind, scope, count, offer }, () => chance);
   const { provider, region, zone, instanceType, cpus, accelerator, spot, hourlyUsd } = offer;
   const kept = refusals.filter((one) => one !== before && isRemembered(one, now));
   const all = [

@@ -28,6 +28,7 @@ import { type IsolationChoice, type IsolationContext, chooseIsolation } from './
 import { machineEnvironment } from '../machine-environment.ts';
 import { withHomeLock } from '../home-lock.ts';
 import { type MachineRecord, MachineStore } from './machine-store.ts';
+import { reclaimOf, refuseByZone, runningUntil } from './spot-zones.ts';
 import { endProcesses, tearDown } from './teardown.ts';
 import { isolationNames, outboundNames } from '../../remote/isolation/kinds.ts';
 import type { Random } from '../../shared/random.ts';
@@ -42,7 +43,7 @@ const idDigits = 16;
 /** This machine as a provider: its machines are folders whose programs the kernel isolates. */
 export class LocalProvider implements Provider {
   readonly name = 'local';
-  readonly capabilities = { spot: false, stopResume: false, customImages: false, openPorts: true, multiNode: false, gpus: true };
+  readonly capabilities = { spot: true, stopResume: false, customImages: false, openPorts: true, multiNode: false, gpus: true };
   readonly #context: ProviderContext;
   readonly #machines: MachineStore;
   readonly #peers: readonly MachineStore[];
@@ -60,7 +61,7 @@ export class LocalProvider implements Provider {
   async offers(resources: Resources, options: CallOptions): Promise<OfferList> {
     options.signal?.throwIfAborted();
     const settings = await this.#settings();
-    return localOffers(resources, await this.#facts(settings), settings.regions);
+    return localOffers(resources, await this.#facts(settings), settings, this.#all());
   }
 
   async create(offer: Offer, spec: MachineSpec, key: string, options: CallOptions): Promise<MachineId> {
@@ -74,11 +75,13 @@ export class LocalProvider implements Provider {
       if (this.#homeOf(id).read(id) !== undefined) return id;
       const others = this.#all().filter((machine) => !machine.preempted);
       refuseByRegion(settings.regions, offer.region, others);
+      refuseByZone(settings.spotZones, offer, others);
       refuseWithoutSpace(paths.localDir);
       const record: MachineRecord = {
         id,
         key,
         region: offer.region,
+        ...(offer.spot && offer.zone !== undefined && { zone: offer.zone }),
         tags: spec.tags,
         isolation: isolation.kind,
         outbound: isolation.outbound,
@@ -102,9 +105,9 @@ export class LocalProvider implements Provider {
   }
 
   async inspect(ids: readonly MachineId[], options: CallOptions): Promise<ReadonlyMap<MachineId, MachineStatus>> {
-    const { regions } = await this.#settings();
+    const settings = await this.#settings();
     const statuses = new Map<MachineId, MachineStatus>();
-    for (const id of ids) statuses.set(id, await this.#inspectOne(id, regions, options));
+    for (const id of ids) statuses.set(id, await this.#inspectOne(id, settings, options));
     return statuses;
   }
 
@@ -139,12 +142,18 @@ export class LocalProvider implements Provider {
     return Promise.resolve();
   }
 
-  async #inspectOne(id: MachineId, regions: readonly LocalRegion[], { signal }: CallOptions): Promise<MachineStatus> {
+  async #inspectOne(id: MachineId, { regions, spotZones }: LocalConfig, { signal }: CallOptions): Promise<MachineStatus> {
     const home = this.#homeOf(id);
     const record = home.read(id);
     if (record === undefined) return { state: 'gone', reason: 'unknown' };
     if (record.preempted) return { state: 'gone', reason: 'preempted' };
-    if (regions.find(({ name }) => name === record.region)?.state !== 'lost') return { state: 'running' };
+    if (regions.find(({ name }) => name === record.region)?.state !== 'lost') {
+      const { ends, reclaimedAt } = reclaimOf(record, spotZones, record.zone === undefined ? [] : this.#all(), this.#context.clock.now());
+      if (reclaimedAt !== undefined && (ends || reclaimedAt !== record.reclaimedAt) && home.read(id) !== undefined)
+        home.replace({ ...record, reclaimedAt, preempted: ends });
+      // Its removal ends the processes. If they ended before this answer, that would look like a fault of the program.
+      return ends ? { state: 'gone', reason: 'preempted' } : runningUntil(reclaimedAt);
+    }
     await endProcesses({ files: home.files(id), record, clock: this.#context.clock, signal });
     // If another process has removed the machine, `replace` must not recreate its folder.
     if (home.read(id) !== undefined) home.replace({ ...record, preempted: true });
@@ -216,10 +225,11 @@ function allotGpus(gpus: readonly Gpu[], { accelerator }: Offer, machines: reado
 async function checkLocal(context: IsolationContext, settings: LocalConfig): Promise<ProviderCheck> {
   const gpus = await findGpus(context.clock, settings.gpus);
   const regions = settings.regions.map(({ name, state }) => (state === 'up' ? name : `${name} (${state})`)).join(', ');
-  const facts = [
+  const facts: ProviderCheck['details'] = [
     ['GPUs', describeGpus(gpus)],
     ['regions', regions],
-  ] as const;
+    ...(settings.spotZones.length > 0 ? [['spot zones', describeZones(settings)] as const] : []),
+  ];
   let choice: IsolationChoice;
   try {
     choice = await chooseIsolation(context, settings.isolation);
@@ -239,6 +249,10 @@ async function checkLocal(context: IsolationContext, settings: LocalConfig): Pro
     ],
     sharedPorts: choice.kind === 'none' ? whyNotIsolated(choice) : undefined,
   };
+}
+
+function describeZones({ spotZones }: LocalConfig): string {
+  return spotZones.map(({ name, room }) => `${name} (room for ${room})`).join(', ');
 }
 
 function whyNotIsolated({ isForced, refused }: IsolationChoice): string {

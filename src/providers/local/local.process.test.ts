@@ -282,6 +282,36 @@ test('a program reaches other computers, but not loopback services of the host',
   }
 });
 
+test('a zone that shrinks gives a notice, then reclaims the machine; one without notice time reclaims at once', async () => {
+  const zone = (room: number, reclaimAfterSeconds: number) => ({ name: 'a', region: 'local', room, hourlyUsd: 0.3, reclaimAfterSeconds });
+  await withLocalProvider({ spotZones: [zone(2, 300)], hourlyUsd: 1 }, async (fixture) => {
+    const { provider } = fixture;
+    const resources = someResources({ useSpot: true });
+    const { offers } = await provider.offers(resources, {});
+    expect(offers.map(({ zone: name, spot, hourlyUsd, room }) => [name, spot, hourlyUsd, room])).toEqual([['a', true, 0.3, 2]]);
+    const [offer] = offers;
+    if (offer === undefined) throw new Error('no offer');
+    const create = (key: string) => provider.create(offer, aMachineSpec({ tags: { 'svc-key': key } }), key, {});
+    const ids = [await create('one'), await create('two')];
+    await expect(create('three')).rejects.toMatchObject({ code: 'SVC_CAPACITY' });
+    const statuses = async () => (await Promise.all(ids.map((id) => provider.inspect([id], {})))).flatMap((found) => [...found.values()]);
+    expect(await statuses()).toEqual([{ state: 'running' }, { state: 'running' }]);
+
+    fixture.configure({ spotZones: [zone(1, 300)] });
+    const noticed = await statuses();
+    const notices = noticed.flatMap((status) => (status.state === 'running' ? [status.notice?.kind ?? 'none'] : []));
+    expect(notices.toSorted()).toEqual(['interruption', 'none']);
+    // The time of the notice stays.
+    expect(await statuses()).toEqual(noticed);
+
+    fixture.configure({ spotZones: [zone(0, 0)] });
+    const ended = await statuses();
+    expect(ended.filter(({ state }) => state === 'gone')).toEqual([{ state: 'gone', reason: 'preempted' }]);
+    fixture.configure({ spotZones: [zone(2, 300)] });
+    expect((await statuses()).filter(({ state }) => state === 'gone')).toHaveLength(1);
+  });
+});
+
 test('check reports isolation, outbound access, GPUs and regions', async () => {
   await withLocalProvider(
     { isolation: 'none', regions: [region({ name: 'a' }), region({ name: 'b', state: 'refusing' })] },

@@ -16,6 +16,10 @@ export interface MachineRecord {
   readonly id: MachineId;
   readonly key: string;
   readonly region: string;
+  /** Spot zone; absent for machines that are not spot. */
+  readonly zone?: string;
+  /** When its zone reclaims it, ms since the epoch; absent without a notice. */
+  readonly reclaimedAt?: number;
   readonly tags: Readonly<Record<string, string>>;
   readonly isolation: IsolationKind;
   readonly outbound: OutboundKind;

@@ -19,7 +19,7 @@ const regions: readonly LocalRegion[] = ['one', 'two'].map((name) => ({
   maxMachines: undefined,
 }));
 
-const offersFor = (change: Partial<Resources>) => localOffers(someResources(change), facts, regions);
+const offersFor = (change: Partial<Resources>) => localOffers(someResources(change), facts, { regions, spotZones: [], hourlyUsd: 0 }, []);
 
 test('this computer is offered once per region, free of charge', () => {
   const { offers, whyNone } = offersFor({ cloud: 'local', cpus: { value: 4, atLeast: false }, memory: { value: 16, atLeast: true } });
@@ -42,7 +42,7 @@ test('GPUs are offered by the requested name', () => {
 
 test.for<readonly [Partial<Resources>, string]>([
   [{ cloud: 'aws' }, "It is asked for on 'aws'."],
-  [{ useSpot: true }, 'use_spot is asked for, and this computer has no spot machines.'],
+  [{ useSpot: true }, 'use_spot is asked for, and this computer has no spot zones (local.spot_zones).'],
   [{ instanceType: 'g5.xlarge' }, "The instance type 'g5.xlarge' is asked for, and this computer has no instance types."],
   [{ imageId: 'docker:vllm' }, 'image_id is asked for, and programs run on this computer as it is, without images.'],
   [{ cpus: { value: 16, atLeast: true } }, '16+ CPUs are asked for, and this computer has 8.'],

@@ -1,10 +1,12 @@
-import type { LocalRegion } from '../../domain/config.ts';
+import type { LocalConfig, LocalRegion, LocalSpotZone } from '../../domain/config.ts';
 import { describeGpus, matchingGpus, requestedGpuCount, type Gpu, gpuQuery, parseGpuList } from '../../domain/gpus.ts';
 import type { Amount, Resources, Accelerator } from '../../domain/task.ts';
 import { runCommand } from '../../remote/run-command.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { wholeEnv } from '../../shared/env.ts';
 import type { Offer, OfferList } from '../provider.ts';
+import type { MachineRecord } from './machine-store.ts';
+import { spotOffers } from './spot-zones.ts';
 
 /** This machine's capacity. */
 export interface LocalFacts {
@@ -13,9 +15,15 @@ export interface LocalFacts {
   readonly gpus: readonly Gpu[];
 }
 
-/** One offer per region, or why there is none. */
-export function localOffers(resources: Resources, facts: LocalFacts, regions: readonly LocalRegion[]): OfferList {
-  const whyNone = whyNot(resources, facts) ?? whyNoRegion(resources, regions);
+/** One offer per region, or per spot zone, or why there is none. `machines`: those that exist. */
+export function localOffers(
+  resources: Resources,
+  facts: LocalFacts,
+  { regions, spotZones, hourlyUsd }: Pick<LocalConfig, 'regions' | 'spotZones' | 'hourlyUsd'>,
+  machines: readonly MachineRecord[],
+): OfferList {
+  const zones = resources.useSpot ? spotZones : [];
+  const whyNone = whyNot(resources, facts, zones) ?? whyNoRegion(resources, regions, zones);
   if (whyNone !== undefined) return { offers: [], whyNone };
   const count = requestedGpuCount(resources);
   const [gpu] = matchingGpus(facts.gpus, resources);
@@ -30,14 +38,19 @@ export function localOffers(resources: Resources, facts: LocalFacts, regions: re
       memoryGb: facts.memoryGb,
       accelerator: count === 0 || gpu === undefined ? undefined : { name: resources.accelerator?.name ?? gpu.name, count },
       spot: false,
-      hourlyUsd: 0,
+      hourlyUsd,
     }));
-  return { offers, whyNone: undefined };
+  if (!resources.useSpot) return { offers, whyNone: undefined };
+  const ofZones = offers.flatMap((offer) => spotOffers(offer, zones, machines));
+  const wanted = ofZones.filter(({ zone }) => resources.zone === undefined || resources.zone === zone);
+  return wanted.length > 0
+    ? { offers: wanted, whyNone: undefined }
+    : { offers: [], whyNone: `${resources.region ?? 'It'} has no spot zone.` };
 }
 
-function whyNot(resources: Resources, { cpus, memoryGb, gpus }: LocalFacts): string | undefined {
+function whyNot(resources: Resources, { cpus, memoryGb, gpus }: LocalFacts, zones: readonly LocalSpotZone[]): string | undefined {
   if (resources.cloud !== undefined && resources.cloud !== 'local') return `It is asked for on '${resources.cloud}'.`;
-  if (resources.useSpot) return 'use_spot is asked for, and this computer has no spot machines.';
+  if (resources.useSpot && zones.length === 0) return 'use_spot is asked for, and this computer has no spot zones (local.spot_zones).';
   if (resources.instanceType !== undefined)
     return `The instance type '${resources.instanceType}' is asked for, and this computer has no instance types.`;
   if (resources.imageId !== undefined) return 'image_id is asked for, and programs run on this computer as it is, without images.';
@@ -51,9 +64,12 @@ function whyNot(resources: Resources, { cpus, memoryGb, gpus }: LocalFacts): str
   return `${count}x ${name} ${count === 1 ? 'is' : 'are'} asked for, and this computer has ${describeGpus(gpus)}.`;
 }
 
-function whyNoRegion({ region, zone }: Resources, regions: readonly LocalRegion[]): string | undefined {
+function whyNoRegion({ region, zone }: Resources, regions: readonly LocalRegion[], zones: readonly LocalSpotZone[]): string | undefined {
   const names = regions.map(({ name }) => name).join(', ');
-  if (zone !== undefined) return `The zone '${zone}' is asked for, and this computer has no zones.`;
+  if (zone !== undefined && !zones.some(({ name }) => name === zone)) {
+    const those = zones.map(({ name }) => name).join(', ');
+    return `The zone '${zone}' is asked for, and this computer has ${zones.length === 0 ? 'no zones' : `the spot zones ${those}`}.`;
+  }
   if (region !== undefined && !regions.some(({ name }) => name === region))
     return `The region '${region}' is asked for, and there ${regions.length === 1 ? 'is' : 'are'}: ${names}.`;
   return undefined;

@@ -146,26 +146,21 @@ export function checkServiceResources(fields: ServiceFields, resources: Resource
 }
 
 function checkSpot(fields: ServiceFields, choices: readonly Resources[], report: Report): void {
-  const spot = choices.filter((choice) => choice.useSpot).length;
-  if (spot > 0 && spot < choices.length) {
-    const hint = 'Give all of them the same use_spot.';
-    report.at(['resources'], 'either all alternatives of a service use spot machines, or none', hint);
-    return;
-  }
+  const spot = choices.filter((choice) => choice.useSpot);
   const policy = fields.replica_policy;
   const needing = [
     ...(policy?.dynamic_ondemand_fallback === true ? ['dynamic_ondemand_fallback'] : []),
     ...((policy?.base_ondemand_fallback_replicas ?? 0) > 0 ? ['base_ondemand_fallback_replicas'] : []),
     ...(policy?.spot_placer === undefined ? [] : ['spot_placer']),
   ];
-  if (spot === 0) {
+  if (spot.length === 0) {
     for (const name of needing) report.at(policyPath(name), 'is for spot machines only', 'Add use_spot: true to resources, or remove it.');
   }
   const kinds = new Set(
-    choices.map((choice) => JSON.stringify({ ...choice, cloud: undefined, region: undefined, zone: undefined, ports: [] })),
+    spot.map((choice) => JSON.stringify({ ...choice, cloud: undefined, region: undefined, zone: undefined, ports: [] })),
   );
   if (policy?.spot_placer !== undefined && kinds.size > 1) {
-    const message = 'with a spot placer the alternatives in resources may differ in their location only';
+    const message = 'with a spot placer the spot alternatives in resources may differ in their location only';
     report.at(policyPath('spot_placer'), message, 'Keep one kind of machine, or remove spot_placer.');
   }
 }

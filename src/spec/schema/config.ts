@@ -4,7 +4,7 @@ import { isAddressRange } from '../../shared/address-range.ts';
 import { readAccelerator } from './accelerators.ts';
 import { cloudName } from './infra.ts';
 import { kubernetesSection } from './kubernetes.ts';
-import { defaulted, field, reading, required, section, someText, type Reading, wholeNumber, word } from './kit.ts';
+import { defaulted, field, reading, required, seconds, section, someText, type Reading, wholeNumber, word } from './kit.ts';
 import { autostop, resourcesSection } from './resources.ts';
 import type { Accelerator } from '../../domain/task.ts';
 
@@ -15,6 +15,17 @@ const region = section({
   state: defaulted(word(['up', 'refusing', 'lost']), '`refusing` gives no new machines; `lost` also takes away those it has.', 'up'),
   refuse_with: defaulted(word(['capacity', 'quota']), 'What a refusal looks like.', 'capacity'),
   max_machines: field(wholeNumber.min(0), 'Machines it can have.', { words: 'as many as there is room for' }),
+});
+
+const spotZone = section({
+  name: required(regionName, 'Name of the zone.'),
+  region: field(regionName, 'Region of the zone.', { words: 'the first of `regions`' }),
+  room: required(
+    wholeNumber.min(0),
+    'Spot machines that fit. When it falls below the number of machines, the zone reclaims the newest ones.',
+  ),
+  hourly_price: defaulted(z.number().min(0), 'Pretended price of a machine, US dollars per hour.', 0),
+  reclaim_after_seconds: defaulted(seconds, 'Time from an interruption notice to the end of the machine; 0 ends it without a notice.', 120),
 });
 
 const gpuText = reading(z.string(), (text): Reading<Accelerator> => {
@@ -82,6 +93,12 @@ const local = section({
   ),
   isolation: field(word(localIsolations), 'How replicas are kept apart; `auto` takes the first that works.', defaultConfig.local.isolation),
   gpus: field(z.union([gpuCount, gpuText]), 'GPUs to offer instead of those found: a number, or `NAME:COUNT`.', { words: 'those found' }),
+  spot_zones: field(
+    z.array(spotZone).max(100),
+    'Zones that play spot machines on this machine, to try spot policies. Read again at each poll.',
+    [],
+  ),
+  hourly_price: field(z.number().min(0), 'Pretended price of its other machines, US dollars per hour.', 0),
 });
 
 const addressRange = z.string().refine(isAddressRange, 'is neither an address nor a range such as 203.0.113.0/24');

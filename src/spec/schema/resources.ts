@@ -103,11 +103,7 @@ const machine = {
   cpus: field(cpuAmount, 'Virtual CPUs, more than 0: `4` exactly, `4+` at least.'),
   memory: field(memoryAmount, 'GB, or a size such as `512MB`, more than 0; `16+` is at least, `2x` is that many GB for each CPU.'),
   instance_type: field(someText, "A machine type by the provider's own name."),
-  use_spot: field(
-    z.boolean(),
-    'Use machines that the provider may reclaim, at a lower price. All alternatives of a service, or none.',
-    false,
-  ),
+  use_spot: field(z.boolean(), 'Use machines that the provider may reclaim, at a lower price. Alternatives may differ in it.', false),
   disk_size: field(diskSize, 'GB, or a size such as `1TB`, more than 0.', 256),
   disk_tier: field(word(['low', 'medium', 'high', 'ultra', 'best']), 'Speed of the disk.'),
   network_tier: field(word(['standard', 'best']), 'Speed of the network.'),

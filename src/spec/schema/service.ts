@@ -7,6 +7,7 @@ import {
   defaultUpdate,
   loadBalancingPolicies,
   replicaProtocols,
+  spotPlacers,
   type SessionKey,
   updateModes,
   type UpdatePolicy,
@@ -136,7 +137,10 @@ const replicaPolicy = section({
     'Replicas that are always on demand; at most `min_replicas`. Needs `use_spot: true`.',
     0,
   ),
-  spot_placer: field(word(['dynamic_fallback']), 'Spread spot machines over zones and leave those that preempt. Needs `use_spot: true`.'),
+  spot_placer: field(
+    word(spotPlacers),
+    'How zones for spot machines are chosen: `dynamic_fallback` as in SkyServe; `hedge` by the history of the zones, with on-demand replicas and spares as they are worth it. Needs `use_spot: true`.',
+  ),
 });
 
 /** The policy of a fixed number of replicas. */

@@ -1,0 +1,89 @@
+import { expect, test } from 'vitest';
+import { anOffer, someResources } from '../../../test/support/builders.ts';
+import { withWorld, type World } from '../../../test/support/service-world.ts';
+import { isAlive } from '../../domain/replica/replica-state.ts';
+import { ProviderRefusal } from '../../providers/provider-refusal.ts';
+
+const onDemandOffer = anOffer({ provider: 'fake', region: 'r1', instanceType: 'small', hourlyUsd: 1 });
+const inZone = (zone: string, hourlyUsd = 0.3) => ({ ...onDemandOffer, zone, spot: true, hourlyUsd });
+const offers = [onDemandOffer, inZone('a'), inZone('b'), inZone('c')];
+const change = { resources: { order: 'any', choices: [someResources({ useSpot: true })] } } as const;
+const policy = { spotPlacer: 'hedge' } as const;
+
+/** Zones of the living replicas with a machine, the on-demand ones as `od`. */
+async function zonesOf(world: World): Promise<readonly string[]> {
+  const living = (await world.replicas()).filter(({ state, machineId }) => isAlive(state) && machineId !== null);
+  return living.map(({ offer }) => (offer?.spot === true ? String(offer.zone) : 'od')).toSorted();
+}
+
+async function advance(world: World, seconds: number): Promise<void> {
+  for (let second = 0; second < seconds; second += 1) {
+    await world.clock.advance(1_000);
+    await world.clock.settle();
+  }
+}
+
+test('the hedge spreads spot replicas over zones, and what it learns of them survives a restart', async () => {
+  await withWorld(
+    async (world) => {
+      await world.untilReady(2);
+      await advance(world, 120);
+      const first = await zonesOf(world);
+      expect(new Set(first.filter((zone) => zone !== 'od')).size).toBeGreaterThanOrEqual(2);
+      const lost = (await world.replicas()).find(({ offer, state }) => offer?.zone === 'a' && isAlive(state));
+      const machine = world.cloud.living.find(({ id }) => id === lost?.machineId);
+      if (machine === undefined) throw new Error('no replica is in zone a');
+      world.cloud.preempt(machine.id);
+      await advance(world, 30);
+      await world.crash();
+      const histories = await world.store.zones.list();
+      expect(histories['fake|r1|a']?.losses).toBeGreaterThan(0.9);
+      expect([histories['fake|r1|b']?.losses, histories['fake|r1|b']?.isOpen]).toEqual([0, true]);
+      await world.start();
+      await advance(world, 120);
+      expect(await zonesOf(world)).not.toContain('a');
+    },
+    policy,
+    1,
+    offers,
+    change,
+  );
+});
+
+test('a file with spot machines only and no policy uses the hedge where spot has several zones', async () => {
+  for (const [given, usesFallback] of [
+    [offers, true],
+    [[onDemandOffer, inZone('a')], false],
+  ] as const) {
+    await withWorld(
+      async (world) => {
+        await world.untilReady(2);
+        world.cloud.conduct.answerTo = ({ spot }) =>
+          spot ? { refusal: new ProviderRefusal('capacity', 'zone', 'fake: no spot machine is left.') } : {};
+        for (const { id } of world.cloud.living) world.cloud.preempt(id);
+        await advance(world, 60);
+        expect((await zonesOf(world)).includes('od')).toBe(usesFallback);
+      },
+      {},
+      1,
+      given,
+      change,
+    );
+  }
+});
+
+test('with one zone left, the hedge stacks its spot replicas there', async () => {
+  await withWorld(
+    async (world) => {
+      world.cloud.conduct.answerTo = ({ spot, zone }) =>
+        spot && zone !== 'b' ? { refusal: new ProviderRefusal('capacity', 'zone', 'fake: no spot machine is left.') } : {};
+      await world.untilReady(2);
+      await advance(world, 180);
+      expect((await zonesOf(world)).filter((zone) => zone === 'b').length).toBeGreaterThanOrEqual(2);
+    },
+    policy,
+    1,
+    offers,
+    change,
+  );
+});
