@@ -24,7 +24,7 @@ import type { ReplicaOutcomes } from './outcomes.ts';
  * Both versions at one moment, with their numbers for messages: the sums of their replicas since the start of the
  * comparison. If a number falls, a new window begins.
  */
-export interface CanaryOutcomes {
+interface CanaryOutcomes {
   readonly old: ReplicaOutcomes & { readonly version: number };
   readonly next: ReplicaOutcomes & { readonly version: number };
 }

@@ -57,7 +57,7 @@ test('blue-green moves all requests at once, and the old replicas stay until the
 
 test('blue-green replaces a lost old replica with the old version until the switch', () => {
   const decision = reconcile(aStagedUpdate('blue_green', { replicas: [old(1), fresh(3)], progress: { share: 0 } }));
-  expect(launched(decision).toSorted()).toEqual([1, 2]);
+  expect(launched(decision).toSorted((a, b) => a - b)).toEqual([1, 2]);
 });
 
 test('a canary gets the share of its step from one replica, and the old ones stay', () => {
@@ -144,7 +144,7 @@ test('a held update keeps its step, replaces lost replicas, and goes on without 
     service: { ...world.service, memory: { ...world.service.memory, update: progress } },
   });
   expect([launched(reconcile(withUpdate(held))), stops(reconcile(withUpdate(held)))]).toEqual([[], []]);
-  expect(launched(reconcile({ ...withUpdate(held), replicas: [old(1)] })).toSorted()).toEqual([1, 2]);
+  expect(launched(reconcile({ ...withUpdate(held), replicas: [old(1)] })).toSorted((a, b) => a - b)).toEqual([1, 2]);
   expect(resumedUpdate(held, 900_000)).toEqual({ from: 1, at: 90_000, mode: 'canary', share: 0.5, step: 2, stepAt: 800_000 });
   const rolling = pausedUpdate({ from: 1, at: 0 }, world.service, replicas, 500_000);
   const paused = { ...withUpdate(rolling), replicas: [old(1), old(2), fresh(3)] };
