@@ -62,20 +62,23 @@ export function planRollout(
   const replacements = fallback === undefined ? 0 : Math.max(0, needed - serving.length);
   const room = total + surgeOf(limits, target) - kept.size - replacements;
   const most = isOnlyVersion ? Number.POSITIVE_INFINITY : Math.max(Math.min(limits.most ?? room, room), readyCurrent);
-  const launches = (of: number, by: readonly (Market | null)[]): readonly RolloutAction[] =>
-    by.map((market) => ({ type: 'launch', version: of, market }) as const);
-  const anyMarket = (count: number): readonly null[] => Array.from({ length: count }, () => null);
   const ofFallback = fallback === undefined ? undefined : split?.get(fallback);
   const served = others.filter((replica) => replica.version === fallback);
+  const replacedIn =
+    ofFallback === undefined ? Array.from({ length: replacements }, () => null) : lackingMarkets(served, ofFallback, replacements);
   const actions =
     wanted === undefined
       ? planReplicas(current, Math.min(target, most)).map((action) => (action.type === 'launch' ? { ...action, market: null } : action))
       : planMarkets(current, wanted, { most, atLeast: isOnlyVersion ? atLeast : target });
   return [
     ...others.filter((replica) => !kept.has(replica)).map(({ id }) => ({ type: 'stop', replicaId: id }) as const),
-    ...launches(fallback ?? version, ofFallback === undefined ? anyMarket(replacements) : lackingMarkets(served, ofFallback, replacements)),
+    ...replacedIn.map((market) => ({ type: 'launch', version: fallback ?? version, market }) as const),
     ...actions.map((action) => (action.type === 'launch' ? { ...action, version } : action)),
   ];
+}
+
+function readyIn(replicas: readonly PlannedReplica[], market: Market): readonly PlannedReplica[] {
+  return replicas.filter((one) => one.market === market && one.state === 'READY');
 }
 
 /** Replicas of other versions, first ready ones of a market in which the new version lacks ready replicas. */
@@ -84,8 +87,6 @@ function lackingFirst(
   current: readonly PlannedReplica[],
   wanted: MarketCounts,
 ): readonly PlannedReplica[] {
-  const readyIn = (of: readonly PlannedReplica[], market: Market): readonly PlannedReplica[] =>
-    of.filter((one) => one.market === market && one.state === 'READY');
   const lacking = { spot: wanted.spot, 'on-demand': wanted.onDemand };
   const first = markets.flatMap((market) =>
     readyIn(others, market).slice(0, Math.max(0, lacking[market] - readyIn(current, market).length)),

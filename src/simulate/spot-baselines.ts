@@ -1,6 +1,6 @@
 import type { Random } from '../shared/random.ts';
 import { seededRandom } from '../shared/random.ts';
-import type { SpotPolicyOf, SpotWorld } from './spot-world.ts';
+import type { SpotOptions, SpotPolicyOf, SpotTrace, SpotWorld } from './spot-world.ts';
 
 /** Every replica on demand: the cost that all others are relative to. */
 export const onDemandOnly: SpotPolicyOf = ({ target }) => ({ step: (world) => world.setOnDemand(target) });
@@ -81,4 +81,19 @@ function pick(zones: readonly number[], random: Random): number | undefined {
 function shuffled(zones: readonly string[], random: Random): readonly number[] {
   const keyed = zones.map((_, zone) => ({ zone, key: random() }));
   return keyed.toSorted((a, b) => a.key - b.key).map(({ zone }) => zone);
+}
+
+/**
+ * A lower bound of the cost of enough replicas at all times: spot whenever zones have room, without cold starts, and
+ * on demand otherwise.
+ */
+export function leastSpotCost({ capacity }: SpotTrace, { target, onDemandPrice }: Pick<SpotOptions, 'target' | 'onDemandPrice'>): number {
+  const steps = capacity[0]?.length ?? 0;
+  let onDemand = 0;
+  for (let step = 0; step < steps; step += 1) {
+    const room = capacity.reduce((sum, zone) => sum + (zone[step] ?? 0), 0);
+    onDemand += Math.max(0, target - room);
+  }
+  const share = onDemand / (target * steps);
+  return share + (1 - share) / onDemandPrice;
 }

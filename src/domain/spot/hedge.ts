@@ -1,5 +1,5 @@
 import { lossDistribution, type ZoneFleet } from './fleet-risk.ts';
-import { lossesPerHour, type ZoneHistories } from './zone-history.ts';
+import { lossesPerHour, mayAskZone, type ZoneHistories } from './zone-history.ts';
 
 /** A zone that may hold spot replicas of the service. */
 export interface SpotZone {
@@ -139,7 +139,7 @@ function planOf({ target, coldStartMs, onDemandPrice, zones, replicas, histories
     price,
     count: counts.get(zone) ?? 0,
     risk: 1 - Math.exp(-lossesPerHour(histories[zone], now) * horizonHours),
-    mayAsk: price < onDemandPrice && (histories[zone]?.retryAt ?? now) <= now,
+    mayAsk: price < onDemandPrice && mayAskZone(histories[zone], now),
   }));
   fleets.sort((a, b) => (a.region === b.region ? 0 : a.region < b.region ? -1 : 1));
   return { fleets, count: fleets.reduce((sum, { count }) => sum + count, 0), target, onDemandPrice };
@@ -149,10 +149,10 @@ function planOf({ target, coldStartMs, onDemandPrice, zones, replicas, histories
 function bestSize(plan: Plan): number {
   const most = plan.target + Math.max(2, Math.ceil(plan.target * mostSpares));
   let best = plan.target;
-  let lowest = Infinity;
+  let least = Infinity;
   for (let size = plan.target; size <= most; size += 1) {
     const cost = costOf(plan, size);
-    if (cost < lowest - equalCost) [lowest, best] = [cost, size];
+    if (cost < least - equalCost) [least, best] = [cost, size];
   }
   return plan.target === 0 ? 0 : best;
 }

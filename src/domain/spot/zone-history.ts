@@ -114,7 +114,7 @@ export function recordRefusal(history: ZoneHistory | undefined, now: number, isR
 /** The zone took replicas of ours. Those that it takes within a minute are one loss. */
 export function recordLoss(history: ZoneHistory | undefined, now: number): ZoneHistory {
   const before = recordRunning(history, now);
-  const isSame = history?.losses !== undefined && history.losses > 0 && now - history.changedAt < 60_000;
+  const isSame = history?.losses !== undefined && history.losses > 0 && Math.abs(now - history.changedAt) < 60_000;
   return {
     ...before,
     isOpen: false,
@@ -123,6 +123,11 @@ export function recordLoss(history: ZoneHistory | undefined, now: number): ZoneH
     retryAt: now + delayMs(refusalBackoff, 1),
     losses: before.losses + (isSame ? 0 : 1),
   };
+}
+
+/** Whether the zone may be asked now. A delay longer than any is from before the clock was set back. */
+export function mayAskZone(history: ZoneHistory | undefined, now: number): boolean {
+  return history === undefined || history.retryAt <= now || history.retryAt > now + refusalBackoff.longestMs;
 }
 
 /** Replicas of ours run in the zone, and have since its last sign. Call it about once a minute. */
