@@ -119,16 +119,17 @@ function rememberWindow(memory: CanaryMemory, window: Pair): Omit<CanaryMemory, 
   return { windows: windows + 1, evidence, recent };
 }
 
+const errorCounts = ({ responses, errors }: ReplicaOutcomes): readonly number[] => [responses - errors, errors];
+
 /** The responses of a window per measure, ordered from good to bad. */
 function histogramsOf(window: Pair, recent: Pair): Readonly<Record<Measure, Histograms>> {
-  const errors = ({ responses, errors: failed }: ReplicaOutcomes): readonly number[] => [responses - failed, failed];
   const firstByte = { old: window.old.firstByteCounts, next: oneBucketFaster(window.next.firstByteCounts) };
   // The limit comes from both versions together, so it favours neither.
   const all = plus(recent.old.firstByteCounts, oneBucketFaster(recent.next.firstByteCounts));
   const limit = bucketAt(all, 0.95);
   const atLimit = (counts: readonly number[]): readonly number[] => [total(counts.slice(0, limit)), total(counts.slice(limit))];
   return {
-    errors: { old: errors(window.old), next: errors(window.next) },
+    errors: { old: errorCounts(window.old), next: errorCounts(window.next) },
     firstByte,
     slowest: { old: atLimit(firstByte.old), next: atLimit(firstByte.next) },
   };
@@ -162,11 +163,12 @@ function slowerFirstByte({ old, next }: CanaryOutcomes, { recent }: CanaryMemory
   return '';
 }
 
+const medianText = (counts: readonly number[]): string => (total(counts) > 0 ? timeText(quantileMs(counts, 0.5)) : 'unknown');
+
 function summaryOf(outcomes: CanaryOutcomes, { recent: { old, next }, windows }: CanaryMemory): string {
   const { version } = outcomes.next;
   if (windows === 0) return `There are no responses of version ${version} to compare yet.`;
-  const median = (counts: readonly number[]): string => (total(counts) > 0 ? timeText(quantileMs(counts, 0.5)) : 'unknown');
-  const medians = `${median(next.firstByteCounts)} and ${median(old.firstByteCounts)}`;
+  const medians = `${medianText(next.firstByteCounts)} and ${medianText(old.firstByteCounts)}`;
   return `Version ${version} is not worse so far: ${errorsText(outcomes).replace(/\.$/, '')}; median times to first byte: ${medians}.`;
 }
 

@@ -108,8 +108,9 @@ test('a worse canary is rolled back: it gets no requests, and the old version ge
   expect([launched(after), stops(after)]).toEqual([[], ['3 update']]);
 });
 
+const failure = (at: number, version: number) => ({ at, version, everReady: true, readyMs: 5_000, killed: false });
+
 test('a canary whose replicas fail after they were ready is rolled back; one failure may be an accident', () => {
-  const failure = (at: number, version: number) => ({ at, version, everReady: true, readyMs: 5_000, killed: false });
   const progress = { share: 0.05, step: 0, stepAt: 91_000 };
   const decide = (failures: World['service']['memory']['failures']): Decision => {
     const world = aStagedUpdate('canary', { replicas: [old(1), old(2)], progress });
@@ -152,6 +153,8 @@ test('a held update keeps its step, replaces lost replicas, and goes on without 
   expect(launched(reconcile({ ...paused, replicas: [old(1)] }))).toEqual([1, 2]);
 });
 
+const readyCount = ({ replicas }: World): number => replicas.filter(({ state }) => state === 'READY').length;
+
 /** What happens to a replica between two decisions. */
 const fate = fc.constantFrom('ready', 'stays', 'lost');
 
@@ -167,7 +170,6 @@ test('no mode exceeds its surge, promises too few ready replicas, or gives a ver
       let world: World = aStagedUpdate(mode, { target, policy, replicas });
       world = { ...world, service: { ...world.service, nextReplicaId: 100 } };
       const most = target + (mode === 'blue_green' ? Math.max(target, limits.surge) : Math.max(1, limits.surge));
-      const readyCount = ({ replicas: all }: World): number => all.filter(({ state }) => state === 'READY').length;
       const step = (fates: readonly string[] | undefined): void => {
         const decision = reconcile(world);
         const next = committed(world, decision);

@@ -37,9 +37,9 @@ async function untilZones(svc: Svc, zones: string): Promise<void> {
 /** Sends requests, several at a time, until the work is done. Returns the number of answers by status. */
 async function requestsDuring(endpoint: string, work: () => Promise<void>): Promise<ReadonlyMap<number | string, number>> {
   const answers = new Map<number | string, number>();
-  let isDone = false;
+  const done = new AbortController();
   const client = async (): Promise<void> => {
-    while (!isDone) {
+    while (!done.signal.aborted) {
       const status = await fetch(`${endpoint}/work`).then(
         async (reply) => (await reply.text(), reply.status),
         (error: unknown) => String(error),
@@ -51,7 +51,7 @@ async function requestsDuring(endpoint: string, work: () => Promise<void>): Prom
   try {
     await work();
   } finally {
-    isDone = true;
+    done.abort();
     await Promise.all(clients);
   }
   return answers;

@@ -33,8 +33,9 @@ test('each zone of the region is an offer with its price and remaining room, che
   ]);
 });
 
+const ask = (zone: string, room: number) => () => refuseByZone([aZone('a', room)], anOffer({ zone, spot: true }), machines);
+
 test('a full or unknown zone refuses a spot machine', () => {
-  const ask = (zone: string, room: number) => () => refuseByZone([aZone('a', room)], anOffer({ zone, spot: true }), machines);
   expect(ask('a', 2)).toThrow("The zone 'a' has 2 spot machines and room for 2");
   expect(ask('b', 2)).toThrow("no spot zone 'b'");
   expect(ask('a', 3)).not.toThrow();
