@@ -154,6 +154,11 @@ production policy, with one set of parameters for all traces. Each figure is a m
 
 Cells: cost relative to on-demand replicas only / time with enough ready replicas, % / failed requests, % at a load of
 80 %. Columns: trace, replicas. The bound knows all room and has no cold starts.
+
+The constants of **hedge** were chosen on these traces, whole, after some sixty trials. So its figures here are
+optimistic, and the halves below show how it varies, not how it does on new traces. The worth of a
+shortage was set last: of the tried values 20, 22, 24 and 26, only 24 has 99.30 % available, at most 0.30 %
+failed, and in no case more than 1.15 times the cost of SpotHedge's artifact.
 `;
 
 const section = [intro, ...settings.map((setting) => `${tableOf(setting)}\n`)].join('\n');

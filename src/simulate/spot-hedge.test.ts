@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { seededRandom } from '../shared/random.ts';
-import { onDemandOnly, roundRobin, spotHedge } from './spot-baselines.ts';
+import { roundRobin, spotHedge } from './spot-baselines.ts';
 import { hedge } from './spot-hedge.ts';
 import { runSpot, type SpotOptions, type SpotPolicyOf, type SpotResult, type SpotTrace } from './spot-world.ts';
 
@@ -31,7 +31,7 @@ function randomTrace(seed: number, zones: number, steps: number): SpotTrace {
   );
 }
 
-/** The policy, and the time at which `target` spot replicas were first ready at or after `fromMs`. */
+/** Time from `fromMs` until `target` spot replicas are ready. */
 function readyAfter(trace: SpotTrace, target: number, fromMs: number): number {
   let readyAt = Infinity;
   const watched: SpotPolicyOf = (options, zones) => {
@@ -67,7 +67,7 @@ test('with one open zone, all replicas run there within two decisions and a cold
         expect(readyAfter(traceOf(capacity), target, (busy + closed) * 300_000)).toBeLessThanOrEqual(2 * 30_000 + coldStartMs);
       },
     ),
-    { numRuns: 40, seed: 1 },
+    { numRuns: 25, seed: 1 },
   );
 });
 
@@ -83,23 +83,20 @@ test('with room everywhere the service runs on spot and changes nothing', () => 
   expect(result.changesPerHour).toBeLessThan(1);
 });
 
-const meanOf = (policyOf: SpotPolicyOf, score: (result: SpotResult) => number): number => {
-  const scores = [1, 2, 3, 4, 5, 6].map((seed) => score(runSpot(randomTrace(seed, 4, 288 * 4), policyOf, optionsOf(4, seed))));
-  return scores.reduce((sum, each) => sum + each, 0) / scores.length;
+const meanOf = (policyOf: SpotPolicyOf): Pick<SpotResult, 'cost' | 'available' | 'failed'> => {
+  const results = [1, 2, 3].map((seed) => runSpot(randomTrace(seed, 4, 288 * 3), policyOf, optionsOf(4, seed)));
+  const mean = (score: 'cost' | 'available' | 'failed'): number => results.reduce((sum, result) => sum + result[score], 0) / 3;
+  return { cost: mean('cost'), available: mean('available'), failed: mean('failed') };
 };
 
-test('on random capacity the hedge costs less than SpotHedge at no lower availability', () => {
-  const published = spotHedge(1, 'paper', 1);
-  expect(meanOf(hedge, ({ cost }) => cost)).toBeLessThan(meanOf(published, ({ cost }) => cost));
-  expect(meanOf(hedge, ({ available }) => available)).toBeGreaterThanOrEqual(meanOf(published, ({ available }) => available) - 0.001);
-});
-
-test('on random capacity the hedge lies between on demand and spot alone', () => {
-  expect(meanOf(hedge, ({ cost }) => cost)).toBeLessThan(0.7 * meanOf(onDemandOnly, ({ cost }) => cost));
-  expect(meanOf(hedge, ({ failed }) => failed)).toBeLessThan(0.3 * meanOf(roundRobin(1), ({ failed }) => failed));
+test('on random capacity the hedge costs less than SpotHedge and fails fewer requests than spot alone', () => {
+  const [ours, published, alone] = [meanOf(hedge), meanOf(spotHedge(1, 'paper', 1)), meanOf(roundRobin(1))];
+  expect(ours.cost).toBeLessThan(0.97 * published.cost);
+  expect(ours.available).toBeGreaterThan(published.available - 0.002);
+  expect(ours.failed).toBeLessThan(0.3 * alone.failed);
 });
 
 test('the same seed gives the same result', () => {
-  const run = (): SpotResult => runSpot(randomTrace(3, 4, 288), hedge, optionsOf(4, 5));
-  expect(run()).toEqual(run());
+  const [first, second] = [1, 2].map(() => runSpot(randomTrace(3, 4, 288), hedge, optionsOf(4, 5)));
+  expect(first).toEqual(second);
 });

@@ -87,16 +87,17 @@ test('the lower bound uses spot wherever there is room', () => {
   expect(leastSpotCost(traceOf([1, 0], [1, 1]), { target: 2, onDemandPrice: 3 })).toBeCloseTo(0.25 + 0.75 / 3);
 });
 
+const launchAndEnd: SpotPolicyOf = () => ({
+  step: (world) => {
+    expect(world.launchSpot(0)).toBe(true);
+    expect(world.launchSpot(0)).toBe(false);
+    for (const replica of world.spot) world.endSpot(replica);
+    expect(world.inZone(0)).toBe(0);
+  },
+});
+
 test('ending a replica frees its room', () => {
-  const policyOf: SpotPolicyOf = () => ({
-    step: (world) => {
-      expect(world.launchSpot(0)).toBe(true);
-      expect(world.launchSpot(0)).toBe(false);
-      for (const replica of world.spot) world.endSpot(replica);
-      expect(world.inZone(0)).toBe(0);
-    },
-  });
-  expect(runSpot(traceOf([1]), policyOf, options()).spot).toBe(0);
+  expect(runSpot(traceOf([1]), launchAndEnd, options()).spot).toBe(0);
 });
 
 test.each([

@@ -27,7 +27,7 @@ export interface SpotOptions {
 }
 
 /** A replica in the simulated world. */
-export interface SimulatedReplica {
+interface SimulatedReplica {
   readonly launchedAt: number;
   readonly readyAt: number;
 }
@@ -54,7 +54,7 @@ export interface SpotWorld {
 }
 
 /** One run's policy. It may keep state, so every run needs a new one. */
-export interface SpotPolicy {
+interface SpotPolicy {
   step(world: SpotWorld): void;
   onLoss?(zone: number, world: SpotWorld): void;
   onReady?(zone: number, world: SpotWorld): void;

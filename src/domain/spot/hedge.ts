@@ -2,7 +2,7 @@ import { lossDistribution, type ZoneFleet } from './fleet-risk.ts';
 import { lossesPerHour, mayAskZone, type ZoneHistories } from './zone-history.ts';
 
 /** A zone that may hold spot replicas of the service. */
-export interface SpotZone {
+interface SpotZone {
   /** Key of the zone in the histories. */
   readonly zone: string;
   readonly region: string;
@@ -36,14 +36,14 @@ export interface HedgeFacts<R extends HedgeReplica = HedgeReplica> {
 }
 
 /** How many launched replicas a service shall have, including those that start. */
-export interface HedgedMarkets {
+interface HedgedMarkets {
   readonly spot: number;
   readonly onDemand: number;
 }
 
 /**
- * What an hour is worth in which all replicas are missing, in hours of the service's price on demand. Higher: more
- * spares. The cost of a shortage sets it: at this value, spares cost about as much as they save.
+ * Price of an hour in which all replicas are missing, in hours of the service on demand. A higher one buys more spares:
+ * on recorded capacity, 20 costs 4 % less and fails 11 % more requests, 26 costs 2 % more and fails 4 % fewer.
  */
 const shortageWeight = 24;
 
@@ -55,6 +55,12 @@ const headroom = 0.2;
 
 /** A loss is noticed and its replacement requested within this time. */
 const reactionMs = 30_000;
+
+/**
+ * Time without a lost replica at which `shortageWeight` applies. Longer cold starts make every shortage longer: spares
+ * pay for half of that, and the service accepts the other half (the geometric mean).
+ */
+const usualGapMs = 210_000;
 
 /** Most spot spares, as a share of the target; at least two. */
 const mostSpares = 0.15;
@@ -126,7 +132,7 @@ export function firstToEnd<R extends HedgeReplica>(facts: HedgeFacts<R>): R | un
 }
 
 function planOf({ target, coldStartMs, onDemandPrice, zones, replicas, histories, now }: HedgeFacts): Plan {
-  const horizonHours = (coldStartMs + reactionMs) / 3_600_000;
+  const horizonHours = Math.sqrt((coldStartMs + reactionMs) * usualGapMs) / 3_600_000;
   const counts = new Map<string, number>();
   for (const { zone, isSpot } of replicas) if (isSpot) counts.set(zone, (counts.get(zone) ?? 0) + 1);
   const known = new Set(zones.map(({ zone }) => zone));
