@@ -34,7 +34,8 @@ export class CanaryWatch {
     }
     const now = this.#clock.monotonic();
     if (now < this.#nextAt) return undefined;
-    this.#nextAt = now + windowMs;
+    // Passes come about once a second: windows that began at the last pass would last up to two.
+    this.#nextAt = Math.max(this.#nextAt + windowMs, now);
     const own = new Set(replicas.filter((replica) => replica.version === version).map(({ id }) => String(id)));
     const since = outcomesSince(this.#base, outcomes);
     const sides = {
