@@ -8,9 +8,10 @@ import { windowEvidence, type Histograms } from './canary-evidence.ts';
  * minute or an outage behind both versions is no evidence. A change of the canary's share is none either.
  *
  * Time. `windowEvidence` has an expectation of at most 1 if the versions are equal. The product over windows keeps this
- * property, so it ever reaches 100 with a probability of at most 1 % (Ville's inequality; Ramdas et al., "Game-theoretic
- * statistics and safe anytime-valid inference", 2023). A weighted mean over alternatives, and over the windows in which
- * a version turns bad, has it too (Robbins, "Statistical methods related to the law of the iterated logarithm", 1970).
+ * property. It therefore ever reaches 100 with a probability of at most 1 % (Ville's inequality; Ramdas et al.,
+ * "Game-theoretic statistics and safe anytime-valid inference", 2023). A weighted mean over alternatives, and over the
+ * windows in which a version turns bad, has the property too (Robbins, "Statistical methods related to the law of the
+ * iterated logarithm", 1970).
  *
  * Importance. Evidence alone would reject a version that is 1 % slower at 10,000 requests/s. `worse` therefore also
  * requires the effect sizes of `minimum`.
@@ -24,12 +25,12 @@ export interface VersionOutcomes {
   /** Requests that ended, including `errors`. */
   readonly responses: number;
   readonly errors: number;
-  /** Responses by time to first byte: entry `i` counts those up to `firstByteLimitsMs[i]`, the last entry the others. */
+  /** By time to first byte: entry `i` counts responses up to `firstByteLimitsMs[i]`, the last entry the others. */
   readonly firstByteCounts: readonly number[];
 }
 
 /** Both versions at one moment, with their numbers for messages. */
-export interface CanaryOutcomes {
+interface CanaryOutcomes {
   readonly old: VersionOutcomes & { readonly version: number };
   readonly next: VersionOutcomes & { readonly version: number };
 }
@@ -41,7 +42,7 @@ export interface CanaryMemory {
   readonly evidence: readonly number[];
   /** The outcomes at the end of the last window. */
   readonly seen: { readonly old: VersionOutcomes; readonly next: VersionOutcomes };
-  /** Outcomes of about the last 300 windows; older ones fade out. Effect sizes come from them. */
+  /** Outcomes of about the last 120 windows; older ones fade out. Effect sizes come from them. */
   readonly recent: { readonly old: VersionOutcomes; readonly next: VersionOutcomes };
 }
 
@@ -70,14 +71,13 @@ const mostEvidence = 1e12;
 /** Share of the prior evidence for a version that is bad from its first window on; the rest is for later windows. */
 const badFromStart = 0.9;
 
-const fadingPerWindow = 1 - 1 / 300;
+const fadingPerWindow = 1 - 1 / 120;
 
 type Measure = 'errors' | 'firstByte' | 'slowest';
 
 /**
  * The canary's odds of a worse rank are multiplied by `odds`. `firstByte` ranks all times; `slowest` only separates the
- * slowest 5 %. The weights sum to 1. With the highest odds, two failures
- * against none suffice at a share of 5 %.
+ * slowest 5 %. The weights sum to 1. With the highest odds, two failures against none suffice at a share of 5 %.
  */
 const alternatives: readonly { readonly measure: Measure; readonly odds: number; readonly weight: number }[] = [
   { measure: 'errors', odds: 100, weight: 0.4 },
@@ -129,18 +129,19 @@ function rememberWindow(memory: CanaryMemory, window: Pair): Omit<CanaryMemory, 
 
 /** The responses of a window per measure, ordered from good to bad. */
 function histogramsOf(window: Pair, recent: Pair): Readonly<Record<Measure, Histograms>> {
-  const errors = ({ responses, errors: failed }: VersionOutcomes): readonly number[] => [responses - failed, failed];
   const firstByte = { old: window.old.firstByteCounts, next: oneBucketFaster(window.next.firstByteCounts) };
   // The limit comes from both versions together, so it favours neither.
   const all = plus(recent.old.firstByteCounts, oneBucketFaster(recent.next.firstByteCounts));
   const limit = bucketAt(all, 0.95);
   const atLimit = (counts: readonly number[]): readonly number[] => [total(counts.slice(0, limit)), total(counts.slice(limit))];
   return {
-    errors: { old: errors(window.old), next: errors(window.next) },
+    errors: { old: goodAndBad(window.old), next: goodAndBad(window.next) },
     firstByte,
     slowest: { old: atLimit(firstByte.old), next: atLimit(firstByte.next) },
   };
 }
+
+const goodAndBad = ({ responses, errors }: VersionOutcomes): readonly number[] => [responses - errors, errors];
 
 const isProven = (measure: Measure, { evidence }: CanaryMemory): boolean =>
   total(evidence.filter((_, index) => alternatives[index]?.measure === measure)) >= sufficientEvidence;
@@ -173,10 +174,12 @@ function slowerFirstByte({ old, next }: CanaryOutcomes, { recent }: CanaryMemory
 function summaryOf(outcomes: CanaryOutcomes, { recent: { old, next }, windows }: CanaryMemory): string {
   const { version } = outcomes.next;
   if (windows === 0) return `There are no responses of version ${version} to compare yet.`;
-  const median = (counts: readonly number[]): string => (total(counts) > 0 ? timeText(quantileMs(counts, 0.5)) : 'unknown');
-  const medians = `${median(next.firstByteCounts)} and ${median(old.firstByteCounts)}`;
+  const medians = `${medianText(next)} and ${medianText(old)}`;
   return `Version ${version} is not worse so far: ${errorsText(outcomes).replace(/\.$/, '')}; median times to first byte: ${medians}.`;
 }
+
+const medianText = ({ firstByteCounts }: VersionOutcomes): string =>
+  total(firstByteCounts) > 0 ? timeText(quantileMs(firstByteCounts, 0.5)) : 'unknown';
 
 const errorsText = ({ old, next }: CanaryOutcomes): string =>
   `${next.errors} of ${next.responses} requests of version ${next.version} failed, ` +
