@@ -16,10 +16,12 @@ import { windowEvidence, type Histograms } from './canary-evidence.ts';
  * Importance. Evidence alone would reject a version that is 1 % slower at 10,000 requests/s. `worse` therefore also
  * requires the effect sizes of `minimum`.
  *
- * Limits. The 1 % assumes that bad moments hit both versions alike. A bad machine, or slow periods of single replicas,
- * look like a bad version if the canary has few replicas. In a simulation, each of 20 replicas was 3 times slower for
- * 10 s in 10 % of its time. A canary of one of them was rolled back in 39 of 200 runs of 10 minutes.
- * Requests that wait without a first byte are not seen until they end.
+ * Persistence. The 1 % assumes that bad moments hit both versions alike. Single replicas have slow spells of their own,
+ * and a canary may be one replica. `worse` because of times therefore also requires that the canary was slower for most
+ * of about 50 s (`persistence`). This is a rule of thumb without a proof; `bench/canary/RESULTS.md` has measurements.
+ *
+ * Limits. A bad machine, or a single replica's spell of errors, still looks like a bad version if the canary has few
+ * replicas. Requests that wait without a first byte are not seen until they end.
  */
 
 /** What the replicas of a version did since the start of the comparison. If a number falls, a new window begins. */
@@ -42,6 +44,8 @@ export interface CanaryMemory {
   readonly windows: number;
   /** In the order of `alternatives`. */
   readonly evidence: readonly number[];
+  /** What the last stretches of windows say about the time to first byte; the newest last, perhaps unfinished. */
+  readonly stretches: readonly Stretch[];
   /** The outcomes at the end of the last window. */
   readonly seen: { readonly old: VersionOutcomes; readonly next: VersionOutcomes };
   /** Outcomes of about the last 120 windows; older ones fade out. Effect sizes come from them. */
@@ -76,6 +80,15 @@ const badFromStart = 0.9;
 const fadingPerWindow = 1 - 1 / 120;
 
 type Measure = 'errors' | 'firstByte' | 'slowest';
+
+/** A sum over windows per measure: positive if the canary was slower in most of them. */
+type Stretch = Readonly<Record<'firstByte' | 'slowest', number>>;
+
+/**
+ * Called every second, a stretch is 9 s: a spell of 10 s decides two of six at most. No window counts more than `most`,
+ * so few very slow windows do not decide a stretch. One noisy stretch may disagree, but none may be below `least`.
+ */
+const persistence = { windows: 9, stretches: 6, slower: 5, most: 0.3, least: -1 };
 
 /**
  * The canary's odds of a worse rank are multiplied by `odds`. `firstByte` ranks all times; `slowest` only separates the
@@ -126,7 +139,17 @@ function rememberWindow(memory: CanaryMemory, window: Pair): Omit<CanaryMemory, 
     const before = (memory.evidence[index] ?? 0) + weight * prior;
     return Math.min(mostEvidence, before * windowEvidence(histograms[measure], odds));
   });
-  return { windows: windows + 1, evidence, recent };
+  return { windows: windows + 1, evidence, stretches: stretchesAfter(memory, histograms), recent };
+}
+
+function stretchesAfter({ windows, stretches }: CanaryMemory, histograms: ReturnType<typeof histogramsOf>): readonly Stretch[] {
+  const begins = windows % persistence.windows === 0;
+  const current = (begins ? undefined : stretches.at(-1)) ?? { firstByte: 0, slowest: 0 };
+  // The lowest odds of each measure: they speak for large effects too.
+  const added = (measure: keyof Stretch, odds: number): number =>
+    current[measure] + Math.max(-persistence.most, Math.min(persistence.most, Math.log(windowEvidence(histograms[measure], odds))));
+  const stretch = { firstByte: added('firstByte', 2), slowest: added('slowest', 4) };
+  return [...(begins ? stretches : stretches.slice(0, -1)), stretch].slice(-persistence.stretches);
 }
 
 /** The responses of a window per measure, ordered from good to bad. */
@@ -148,7 +171,13 @@ const goodAndBad = ({ responses, errors }: VersionOutcomes): readonly number[] =
 const isProven = (measure: Measure, { evidence }: CanaryMemory): boolean =>
   total(evidence.filter((_, index) => alternatives[index]?.measure === measure)) >= sufficientEvidence;
 
-const isSlower = (memory: CanaryMemory): boolean => isProven('firstByte', memory) || isProven('slowest', memory);
+const isSlower = (memory: CanaryMemory): boolean =>
+  (['firstByte', 'slowest'] as const).some((measure) => isProven(measure, memory) && persists(measure, memory));
+
+function persists(measure: keyof Stretch, { stretches }: CanaryMemory): boolean {
+  const sums = stretches.map((stretch) => stretch[measure]);
+  return sums.filter((sum) => sum > 0).length >= persistence.slower && sums.every((sum) => sum > persistence.least);
+}
 
 /** The complaint about errors, or an empty text if their rise does not matter. */
 function moreErrors(outcomes: CanaryOutcomes, { recent: { old, next } }: CanaryMemory): string {
@@ -229,4 +258,10 @@ const differenceOf = (now: VersionOutcomes, seen: VersionOutcomes): VersionOutco
 });
 
 const none: VersionOutcomes = { responses: 0, errors: 0, firstByteCounts: [] };
-const emptyMemory: CanaryMemory = { windows: 0, evidence: [], seen: { old: none, next: none }, recent: { old: none, next: none } };
+const emptyMemory: CanaryMemory = {
+  windows: 0,
+  evidence: [],
+  stretches: [],
+  seen: { old: none, next: none },
+  recent: { old: none, next: none },
+};
