@@ -18,10 +18,9 @@ const foundAt = (traffic: CanaryTraffic, count: number, firstSeed: number): read
 const steady = { requestsPerSecond: 20, share: 0.05, firstByte: lognormal(100, 1), errorShare: 0, seconds: 300 };
 
 print('# Canaries: simulated verdicts\n');
-print(
-  'Written by `node bench/canary/run.ts` in about ten minutes; the seeds are fixed. Without other words a case has 20 requests/s, a share',
-);
-print('of 5 %, a lognormal time to first byte (median 100 ms, sigma 1) and no errors. The judge is called every second.\n');
+print('Written by `node bench/canary/run.ts` in about ten minutes; the seeds are fixed. Without other words a case has');
+print('20 requests/s, a share of 5 %, a lognormal time to first byte (median 100 ms, sigma 1) and no errors. The judge is');
+print('called every second.\n');
 print(`| ${runs} runs each | found within 60 s | median | 95th percentile | worst |\n|---|---|---|---|---|`);
 const bad: readonly (readonly [string, CanaryTraffic])[] = [
   ['10 % errors, old 0', { ...steady, next: { errorShare: 0.1 } }],
