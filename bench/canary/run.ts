@@ -1,9 +1,15 @@
+import { writeFileSync } from 'node:fs';
 import { firstByteDistributions, lognormal, simulateCanary, type CanaryTraffic } from '../../test/support/canary-traffic.ts';
 
-// Simulates canaries: how often equal versions are rolled back, and how soon bad ones are. `node bench/canary/run.ts`
+// Simulates canaries: how often equal versions are rolled back, and how soon bad ones are. Writes RESULTS.md beside it.
+// `node bench/canary/run.ts [runs per bad version] [runs per case of equal versions]`
 const runs = Number(process.argv[2] ?? 400);
-const equalRunsPerCase = Number(process.argv[3] ?? 10);
-const print = (line: string): boolean => process.stdout.write(`${line}\n`);
+const equalRunsPerCase = Number(process.argv[3] ?? 5);
+const lines: string[] = [];
+const print = (line: string): void => {
+  lines.push(line);
+  process.stdout.write(`${line}\n`);
+};
 
 /** The seconds until the verdict, in order; Infinity for runs without one. */
 const foundAt = (traffic: CanaryTraffic, count: number, firstSeed: number): readonly number[] =>
@@ -11,6 +17,10 @@ const foundAt = (traffic: CanaryTraffic, count: number, firstSeed: number): read
 
 const steady = { requestsPerSecond: 20, share: 0.05, firstByte: lognormal(100, 1), errorShare: 0, seconds: 300 };
 
+print('# Canaries: simulated verdicts\n');
+print('Written by `node bench/canary/run.ts` in about ten minutes; the seeds are fixed. Without other words a case has');
+print('20 requests/s, a share of 5 %, a lognormal time to first byte (median 100 ms, sigma 1) and no errors. The judge is');
+print('called every second.\n');
 print(`| ${runs} runs each | found within 60 s | median | 95th percentile | worst |\n|---|---|---|---|---|`);
 const bad: readonly (readonly [string, CanaryTraffic])[] = [
   ['10 % errors, old 0', { ...steady, next: { errorShare: 0.1 } }],
@@ -34,7 +44,7 @@ const bad: readonly (readonly [string, CanaryTraffic])[] = [
 for (const [name, traffic] of bad) {
   const from = traffic.next?.badFromSecond ?? 0;
   const seconds = foundAt(traffic, runs, 1).map((second) => second - from);
-  const at = (share: number): string => `${seconds[Math.ceil(share * runs) - 1]} s`;
+  const at = (share: number): string => `${seconds[Math.ceil(share * runs) - 1]} s`.replace('Infinity s', 'not found');
   const inTime = seconds.filter((second) => second <= 60).length / runs;
   print(`| ${name} | ${(inTime * 100).toFixed(1)} % | ${at(0.5)} | ${at(0.95)} | ${at(1)} |`);
 }
@@ -57,7 +67,25 @@ for (const [name, firstByte] of Object.entries(firstByteDistributions))
     print(`| ${name}${bursts ? ', bursts' : ''} | ${count} | ${worse} |`);
   }
 const threeHours = { requestsPerSecond: 5, share: 0.25, firstByte: lognormal(100, 2), errorShare: 0.02, seconds: 10_800 };
-const longRuns = equalRunsPerCase * 40;
+const longRuns = equalRunsPerCase * 8;
 const inThreeHours = foundAt(threeHours, longRuns, 5).filter(Number.isFinite).length;
 print(`| lognormal 2, 5 requests/s, 2 % errors, share 25 %, 3 hours | ${longRuns} | ${inThreeHours} |`);
 print(`| all of 10 minutes | ${all} | ${wrong} (${((100 * wrong) / all).toFixed(2)} %) |`);
+
+print('\nEach of 20 equal replicas is bad on its own for 10 s, 10 % of its time. The canary has 5 % (one replica) or more.\n');
+print('| spells of single replicas, 10 minutes each | runs | false rollbacks |\n|---|---|---|');
+const slow = { replicas: 20, firstByteFactor: 3 };
+const narrow = lognormal(100, 0.3);
+const spells: readonly (readonly [string, CanaryTraffic])[] = [
+  ['3 × first byte, lognormal 0.3', { ...steady, firstByte: narrow, spells: slow }],
+  ['3 × first byte, lognormal 1', { ...steady, spells: slow }],
+  ['3 × first byte, lognormal 0.3, 60 requests/s', { ...steady, firstByte: narrow, requestsPerSecond: 60, spells: slow }],
+  ['3 × first byte, lognormal 1, 200 requests/s', { ...steady, requestsPerSecond: 200, spells: slow }],
+  ['3 × first byte, lognormal 0.3, share 25 %', { ...steady, firstByte: narrow, share: 0.25, spells: slow }],
+  ['20 % errors', { ...steady, spells: { replicas: 20, errorShare: 0.2 } }],
+];
+for (const [name, traffic] of spells) {
+  const worse = foundAt({ ...traffic, seconds: 600 }, runs, 1).filter(Number.isFinite).length;
+  print(`| ${name} | ${runs} | ${worse} (${((100 * worse) / runs).toFixed(1)} %) |`);
+}
+writeFileSync(new URL('RESULTS.md', import.meta.url), `${lines.join('\n')}\n`);

@@ -9,15 +9,20 @@ import type { ReplicaOutcomes } from './outcomes.ts';
  * minute or an outage behind both versions is no evidence. A change of the canary's share is none either.
  *
  * Time. `windowEvidence` has an expectation of at most 1 if the versions are equal. The product over windows keeps this
- * property, so it ever reaches 100 with a probability of at most 1 % (Ville's inequality; Ramdas et al., "Game-theoretic
- * statistics and safe anytime-valid inference", 2023). A weighted mean over alternatives, and over the windows in which
- * a version turns bad, has it too (Robbins, "Statistical methods related to the law of the iterated logarithm", 1970).
+ * property. It therefore ever reaches 100 with a probability of at most 1 % (Ville's inequality; Ramdas et al.,
+ * "Game-theoretic statistics and safe anytime-valid inference", 2023). A weighted mean over alternatives, and over the
+ * windows in which a version turns bad, has the property too (Robbins, "Statistical methods related to the law of the
+ * iterated logarithm", 1970).
  *
  * Importance. Evidence alone would reject a version that is 1 % slower at 10,000 requests/s. `worse` therefore also
  * requires the effect sizes of `minimum`.
  *
- * Limits. Requests that wait without a first byte are not seen until they end. A canary of one replica on a bad machine
- * cannot be told from a bad version.
+ * Persistence. The 1 % assumes that bad moments hit both versions alike. Single replicas have slow spells of their own,
+ * and a canary may be one replica. `worse` because of times therefore also requires that the canary was slower for most
+ * of about 40 s (`persistence`). This is a rule of thumb without a proof; `bench/canary/RESULTS.md` has measurements.
+ *
+ * Limits. A bad machine, or a single replica's spell of errors, still looks like a bad version if the canary has few
+ * replicas. Requests that wait without a first byte are not seen until they end.
  */
 
 /**
@@ -34,9 +39,11 @@ export interface CanaryMemory {
   readonly windows: number;
   /** In the order of `alternatives`. */
   readonly evidence: readonly number[];
+  /** What the last stretches of windows say about the time to first byte; the newest last, perhaps unfinished. */
+  readonly stretches: readonly Stretch[];
   /** The outcomes at the end of the last window. */
   readonly seen: { readonly old: ReplicaOutcomes; readonly next: ReplicaOutcomes };
-  /** Outcomes of about the last 300 windows; older ones fade out. Effect sizes come from them. */
+  /** Outcomes of about the last 120 windows; older ones fade out. Effect sizes come from them. */
   readonly recent: { readonly old: ReplicaOutcomes; readonly next: ReplicaOutcomes };
 }
 
@@ -62,14 +69,22 @@ const mostEvidence = 1e12;
 /** Share of the prior evidence for a version that is bad from its first window on; the rest is for later windows. */
 const badFromStart = 0.9;
 
-const fadingPerWindow = 1 - 1 / 300;
+const fadingPerWindow = 1 - 1 / 120;
 
 type Measure = 'errors' | 'firstByte' | 'slowest';
 
+/** A sum over windows per measure: positive if the canary was slower in most of them. */
+type Stretch = Readonly<Record<'firstByte' | 'slowest', number>>;
+
+/**
+ * Called every second, a stretch is 7 s: a spell of 10 s decides two of six at most. No window counts more than `most`,
+ * so few very slow windows do not decide a stretch. One noisy stretch may disagree, but none may be below `least`.
+ */
+const persistence = { windows: 7, stretches: 6, slower: 5, most: 0.3, least: -1 };
+
 /**
  * The canary's odds of a worse rank are multiplied by `odds`. `firstByte` ranks all times; `slowest` only separates the
- * slowest 5 %. The weights sum to 1. With the highest odds, two failures
- * against none suffice at a share of 5 %.
+ * slowest 5 %. The weights sum to 1. With the highest odds, two failures against none suffice at a share of 5 %.
  */
 const alternatives: readonly { readonly measure: Measure; readonly odds: number; readonly weight: number }[] = [
   { measure: 'errors', odds: 100, weight: 0.4 },
@@ -116,10 +131,18 @@ function rememberWindow(memory: CanaryMemory, window: Pair): Omit<CanaryMemory, 
     const before = (memory.evidence[index] ?? 0) + weight * prior;
     return Math.min(mostEvidence, before * windowEvidence(histograms[measure], odds));
   });
-  return { windows: windows + 1, evidence, recent };
+  return { windows: windows + 1, evidence, stretches: stretchesAfter(memory, histograms), recent };
 }
 
-const errorCounts = ({ responses, errors }: ReplicaOutcomes): readonly number[] => [responses - errors, errors];
+function stretchesAfter({ windows, stretches }: CanaryMemory, histograms: ReturnType<typeof histogramsOf>): readonly Stretch[] {
+  const begins = windows % persistence.windows === 0;
+  const current = (begins ? undefined : stretches.at(-1)) ?? { firstByte: 0, slowest: 0 };
+  // The lowest odds of each measure: they speak for large effects too.
+  const added = (measure: keyof Stretch, odds: number): number =>
+    current[measure] + Math.max(-persistence.most, Math.min(persistence.most, Math.log(windowEvidence(histograms[measure], odds))));
+  const stretch = { firstByte: added('firstByte', 2), slowest: added('slowest', 4) };
+  return [...(begins ? stretches : stretches.slice(0, -1)), stretch].slice(-persistence.stretches);
+}
 
 /** The responses of a window per measure, ordered from good to bad. */
 function histogramsOf(window: Pair, recent: Pair): Readonly<Record<Measure, Histograms>> {
@@ -129,16 +152,24 @@ function histogramsOf(window: Pair, recent: Pair): Readonly<Record<Measure, Hist
   const limit = bucketAt(all, 0.95);
   const atLimit = (counts: readonly number[]): readonly number[] => [total(counts.slice(0, limit)), total(counts.slice(limit))];
   return {
-    errors: { old: errorCounts(window.old), next: errorCounts(window.next) },
+    errors: { old: goodAndBad(window.old), next: goodAndBad(window.next) },
     firstByte,
     slowest: { old: atLimit(firstByte.old), next: atLimit(firstByte.next) },
   };
 }
 
+const goodAndBad = ({ responses, errors }: ReplicaOutcomes): readonly number[] => [responses - errors, errors];
+
 const isProven = (measure: Measure, { evidence }: CanaryMemory): boolean =>
   total(evidence.filter((_, index) => alternatives[index]?.measure === measure)) >= sufficientEvidence;
 
-const isSlower = (memory: CanaryMemory): boolean => isProven('firstByte', memory) || isProven('slowest', memory);
+const isSlower = (memory: CanaryMemory): boolean =>
+  (['firstByte', 'slowest'] as const).some((measure) => isProven(measure, memory) && persists(measure, memory));
+
+function persists(measure: keyof Stretch, { stretches }: CanaryMemory): boolean {
+  const sums = stretches.map((stretch) => stretch[measure]);
+  return sums.filter((sum) => sum > 0).length >= persistence.slower && sums.every((sum) => sum > persistence.least);
+}
 
 /** The complaint about errors, or an empty text if their rise does not matter. */
 function moreErrors(outcomes: CanaryOutcomes, { recent: { old, next } }: CanaryMemory): string {
@@ -163,14 +194,15 @@ function slowerFirstByte({ old, next }: CanaryOutcomes, { recent }: CanaryMemory
   return '';
 }
 
-const medianText = (counts: readonly number[]): string => (total(counts) > 0 ? timeText(quantileMs(counts, 0.5)) : 'unknown');
-
 function summaryOf(outcomes: CanaryOutcomes, { recent: { old, next }, windows }: CanaryMemory): string {
   const { version } = outcomes.next;
   if (windows === 0) return `There are no responses of version ${version} to compare yet.`;
-  const medians = `${medianText(next.firstByteCounts)} and ${medianText(old.firstByteCounts)}`;
+  const medians = `${medianText(next)} and ${medianText(old)}`;
   return `Version ${version} is not worse so far: ${errorsText(outcomes).replace(/\.$/, '')}; median times to first byte: ${medians}.`;
 }
+
+const medianText = ({ firstByteCounts }: ReplicaOutcomes): string =>
+  total(firstByteCounts) > 0 ? timeText(quantileMs(firstByteCounts, 0.5)) : 'unknown';
 
 const errorsText = ({ old, next }: CanaryOutcomes): string =>
   `${next.errors} of ${next.responses} requests of version ${next.version} failed, ` +
@@ -218,4 +250,10 @@ const differenceOf = (now: ReplicaOutcomes, seen: ReplicaOutcomes): ReplicaOutco
 });
 
 const none: ReplicaOutcomes = { responses: 0, errors: 0, firstByteCounts: [] };
-const emptyMemory: CanaryMemory = { windows: 0, evidence: [], seen: { old: none, next: none }, recent: { old: none, next: none } };
+const emptyMemory: CanaryMemory = {
+  windows: 0,
+  evidence: [],
+  stretches: [],
+  seen: { old: none, next: none },
+  recent: { old: none, next: none },
+};

@@ -16,6 +16,8 @@ export interface CanaryTraffic {
   readonly next?: { readonly errorShare?: number; readonly firstByteFactor?: number; readonly badFromSecond?: number };
   /** Minutes in which both versions are four times slower and 20 % of their requests fail, at random moments. */
   readonly bursts?: boolean;
+  /** Every replica is bad on its own for 10 s at random moments, 10 % of its time. `share` is that of whole replicas. */
+  readonly spells?: { readonly replicas: number; readonly firstByteFactor?: number; readonly errorShare?: number };
   readonly seconds: number;
 }
 
@@ -37,6 +39,18 @@ export const firstByteDistributions: Readonly<Record<string, FirstByte>> = {
   constant: () => 50,
 };
 
+/** Tells whether a replica is in a bad spell; drawn as needed, so that runs without spells stay the same. */
+function spellsOf(random: Random): (replica: number, second: number) => boolean {
+  const ends = new Map<number, number>();
+  const gap = (): number => -90 * Math.log(1 - random());
+  return (replica, second) => {
+    let end = ends.get(replica) ?? second + (random() < 0.1 ? 10 * random() : gap() + 10);
+    while (end <= second) end += gap() + 10;
+    ends.set(replica, end);
+    return second >= end - 10;
+  };
+}
+
 interface Counts {
   responses: number;
   errors: number;
@@ -51,7 +65,12 @@ const warmUpSeconds = 60;
 /** Calls the judge every second. Returns the second of its verdict `worse`, or null, and its last judgement. */
 export function simulateCanary(traffic: CanaryTraffic, seed: number): { readonly foundAt: number | null; readonly last: CanaryJudgement } {
   const random = seededRandom(seed);
-  const { bursts = false, next = {}, share, requestsPerSecond, seconds } = traffic;
+  const { bursts = false, next = {}, share, requestsPerSecond, seconds, spells } = traffic;
+  const canaryReplicas = Math.round(share * (spells?.replicas ?? 0));
+  const inSpell = spellsOf(random);
+  const oldReplicas = (spells?.replicas ?? 0) - canaryReplicas;
+  const replicaOf = (isNext: boolean): number =>
+    Math.floor(random() * (isNext ? canaryReplicas : oldReplicas)) + (isNext ? 0 : canaryReplicas);
   const [old, canary] = [zero(), zero()];
   // By the second in which the first byte arrives.
   const arriving = new Map<number, (() => void)[]>();
@@ -68,8 +87,9 @@ export function simulateCanary(traffic: CanaryTraffic, seed: number): { readonly
       const isNext = turn >= 1;
       if (isNext) turn -= 1;
       const bad = isNext && second >= (next.badFromSecond ?? 0) ? next : {};
-      const ms = traffic.firstByte(random) * (bad.firstByteFactor ?? 1) * (inBurst ? 4 : 1);
-      const fails = random() < Math.max(bad.errorShare ?? traffic.errorShare, inBurst ? 0.2 : 0);
+      const spell: NonNullable<CanaryTraffic['next']> = spells && inSpell(replicaOf(isNext), second) ? spells : {};
+      const ms = traffic.firstByte(random) * (bad.firstByteFactor ?? 1) * (inBurst ? 4 : 1) * (spell.firstByteFactor ?? 1);
+      const fails = random() < Math.max(bad.errorShare ?? traffic.errorShare, inBurst ? 0.2 : 0, spell.errorShare ?? 0);
       const arrivesIn = Math.floor(arrival + ms / 1000);
       const batch = arriving.get(arrivesIn) ?? [];
       batch.push(() => count(isNext ? canary : old, ms, fails));
