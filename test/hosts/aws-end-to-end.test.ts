@@ -62,7 +62,9 @@ describeCloud('AWS, end to end', () => {
       const { svc, aws, instances } = world;
       configure(svc, 'serve:\n  controller:\n    resources:\n      infra: local\n');
       const anyRegion = Object.keys(regions).map((region) => `    - infra: aws/${region}`);
-      const file = webFiles(svc, 4, ['  cpus: 2', '  use_spot: true', '  any_of:', ...anyRegion]);
+      // Without on-demand replicas, which the default policy would add.
+      const policy = ['  replica_policy: {min_replicas: 4, spot_placer: dynamic_fallback}'];
+      const file = webFiles(svc, policy, ['  cpus: 2', '  use_spot: true', '  any_of:', ...anyRegion]);
       expect(await svc.ok(['check', 'aws'])).toContain('aws: enabled');
       const plan = await svc.ok(['serve', 'plan', file]);
       for (const region of Object.keys(regions)) expect(plan).toMatch(new RegExp(`^[1-4].*aws/${region} `, 'm'));

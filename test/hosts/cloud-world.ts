@@ -4,7 +4,7 @@ import { describe, expect } from 'vitest';
 import type { ReplicaView } from '../../src/api/contract.ts';
 import { startFakeAws, type FakeAws, type FakeAwsOptions } from '../fakes/aws/fake-aws.ts';
 import { withSvc, type Svc } from '../support/e2e.ts';
-import { writeWebService } from '../support/web-service.ts';
+import { writeWebService, type WebService } from '../support/web-service.ts';
 import { InstanceMachines } from '../testbed/hosts/instance-machines.ts';
 import { whyNoTestSshHosts } from '../testbed/hosts/needs.ts';
 import { withTestSshHosts, type TestSshHost, type TestSshHosts } from '../testbed/hosts/test-hosts.ts';
@@ -54,7 +54,12 @@ export function configure(svc: Svc, text: string): void {
  * Writes a service whose replicas answer with `replica ID`, after 50 ms and from a file of its working directory.
  * Returns the path of its file.
  */
-export function webFiles(svc: Svc, replicas: number, resources: readonly string[], service: readonly string[] = []): string {
+export function webFiles(
+  svc: Svc,
+  replicas: WebService['replicas'],
+  resources: readonly string[],
+  service: readonly string[] = [],
+): string {
   return writeWebService(svc, { replicas, resources, service, answerMs: 50 });
 }
 

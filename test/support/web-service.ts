@@ -2,7 +2,8 @@ import type { Svc } from './e2e.ts';
 
 /** Options of a test's service. */
 export interface WebService {
-  readonly replicas: number;
+  /** A fixed number, or the lines of another policy. */
+  readonly replicas: number | readonly string[];
   /** Lines below `resources`, beside the port. */
   readonly resources: readonly string[];
   /** Further lines below `service`. */
@@ -42,6 +43,14 @@ export function writeWebService(svc: Svc, { replicas, resources, service, answer
   svc.file('web/server.py', serverText(answerMs));
   svc.file('web/page.txt', 'replica ');
   const probe = service.some((line) => line.includes('readiness_probe')) ? [] : ['  readiness_probe: /'];
-  const lines = ['service:', ...probe, `  replicas: ${replicas}`, ...service, 'resources:', '  ports: 8080', ...resources];
+  const lines = [
+    'service:',
+    ...probe,
+    ...(typeof replicas === 'number' ? [`  replicas: ${replicas}`] : replicas),
+    ...service,
+    'resources:',
+    '  ports: 8080',
+    ...resources,
+  ];
   return svc.file('web/service.yaml', [...lines, 'workdir: .', 'run: exec python3 server.py', ''].join('\n'));
 }
