@@ -7,7 +7,7 @@ import { SvcError } from '../shared/errors.ts';
 import { isoTime } from '../shared/clock.ts';
 import { namesOf, notNamed } from '../shared/did-you-mean.ts';
 import { servicePaths } from '../shared/paths.ts';
-import { redact } from '../shared/text.ts';
+import { redactor } from './service/replica-program.ts';
 import { compareAndSwap } from '../store/compare-and-swap.ts';
 import { type ReplicaRecord, type ServiceRecord, subjectEvent } from '../domain/records.ts';
 import { edgeProxyLogs, edgeProxyMetrics } from './edge-proxy/edge-proxy-reports.ts';
@@ -174,7 +174,9 @@ export function createHandlers(deps: HandlerDeps): ApiHandlers {
       const version = (await store.services.versions(service.name)).find((one) => one.version === service.version);
       if (version === undefined) throw new Error(`the current version of ${service.name} has no record`);
       const { envs, secrets } = version.task;
-      return { source: redact(version.source, Object.values(secrets)), envs: { ...envs }, secrets: Object.keys(secrets) };
+      const redactText = redactor(version.task);
+      const shown = Object.fromEntries(Object.entries(envs).map(([name, value]) => [name, redactText(value)]));
+      return { source: redactText(version.source), envs: shown, secrets: Object.keys(secrets) };
     },
     async rollbackService({ params, body }) {
       const plan = await whileBusy(async () => rollbackService(context, await found(params.name), body));

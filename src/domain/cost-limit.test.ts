@@ -20,7 +20,7 @@ const priced = (hourlyUsd: number): Pick<ReplicaRecord, 'offer'> => {
 };
 const launches = (limitUsd: number | undefined, replicas: readonly ReplicaRecord[]): number => {
   const budget = budgetOf(limitUsd, replicas);
-  return Array.from({ length: 10 }, () => budget.allows()).filter(Boolean).length;
+  return Array.from({ length: 10 }, () => budget.allows({ version: 1, market: null })).filter(Boolean).length;
 };
 
 test('launches are priced like the newest replica with a machine', () => {
@@ -38,6 +38,15 @@ test('replicas that wait for a machine or terminate count, ended ones do not', (
     aReplica({ id: 4, state: 'TERMINATED', ...priced(1) }),
   ];
   expect(launches(4, [ready(1, priced(1)), ...others])).toBe(1);
+});
+
+test('a launch is priced like replicas of its version and market: others may cost more or less', () => {
+  const replicas = [ready(1, { ...priced(10), version: 1 }), ready(2, { ...priced(1), version: 2, market: 'spot' })];
+  const allows = (limitUsd: number, version: number, market: 'spot' | 'on-demand'): boolean =>
+    budgetOf(limitUsd, replicas).allows({ version, market });
+  expect([allows(12, 2, 'spot'), allows(11, 2, 'spot')]).toEqual([true, false]);
+  // Its price is unknown, so one is launched to learn it.
+  expect([allows(12, 2, 'on-demand'), allows(11, 2, 'on-demand')]).toEqual([true, false]);
 });
 
 test('without a known price, one replica at a time is launched', () => {

@@ -1,30 +1,40 @@
+import type { Market } from './placement.ts';
 import type { ReplicaRecord } from './records.ts';
 import { isEnded } from './replica/replica-state.ts';
 
 /** What a service may still launch within its price limit. */
 interface Budget {
   /** Whether one more replica is within the limit; it then counts. */
-  readonly allows: () => boolean;
+  readonly allows: (launch: { readonly version: number; readonly market: Market | null }) => boolean;
   /** How many were refused. */
   readonly refused: number;
 }
 
 /**
- * A launch is priced like the newest replica with a machine, as is each replica that waits for one. While no price is
- * known, one replica at a time is launched. Replicas that terminate still cost.
+ * A launch is priced like the newest replica of its version and market with a machine, as is each replica that waits for
+ * one. While no price is known, one replica at a time is launched. Replicas that terminate still cost.
  */
 export function budgetOf(limitUsd: number | undefined, replicas: readonly ReplicaRecord[]): Budget {
-  const usual = replicas.findLast(({ offer }) => offer !== null)?.offer?.hourlyUsd;
+  const usualOf = ({ version, market }: Pick<ReplicaRecord, 'version' | 'market'>): number | undefined =>
+    replicas.findLast((one) => one.offer !== null && one.version === version && (market === null || one.market === market))?.offer
+      ?.hourlyUsd;
   const paid = replicas.filter(({ state }) => !isEnded(state));
-  let waiting = paid.filter(({ offer }) => offer === null).length;
-  const known = paid.reduce((sum, { offer }) => sum + (offer?.hourlyUsd ?? 0), 0);
+  const waiting = paid.filter(({ offer }) => offer === null);
+  let unknown = waiting.filter((one) => usualOf(one) === undefined).length;
+  let known = [...paid.flatMap(({ offer }) => offer?.hourlyUsd ?? []), ...waiting.flatMap((one) => usualOf(one) ?? [])].reduce(
+    (sum, usd) => sum + usd,
+    0,
+  );
   let refused = 0;
   return {
-    allows() {
+    allows(launch) {
+      const usual = usualOf(launch);
       // Sums of prices such as 0.1 are not exact.
-      const isAllowed = limitUsd === undefined || (usual === undefined ? waiting === 0 : known + (waiting + 1) * usual <= limitUsd + 1e-9);
-      if (isAllowed) waiting++;
-      else refused++;
+      const isAllowed =
+        limitUsd === undefined || (usual === undefined ? unknown === 0 && known < limitUsd : known + usual <= limitUsd + 1e-9);
+      if (!isAllowed) refused++;
+      else if (usual === undefined) unknown++;
+      else known += usual;
       return isAllowed;
     },
     get refused() {

@@ -1,3 +1,4 @@
+import { getOrAdd } from '../shared/get-or-add.ts';
 /** A parsed cron expression: the allowed values of each field. */
 interface CronFields {
   readonly minutes: readonly number[];
@@ -102,7 +103,12 @@ function offsetAt(timezone: string, instant: number): number {
   return Date.UTC(year, month - 1, day, hour, minute) - Math.floor(instant / minuteMs) * minuteMs;
 }
 
-const formatOf = (timezone: string): Intl.DateTimeFormat =>
+/** One for each time zone of the running services' files: a new one costs more than its use. */
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+const formatOf = (timezone: string): Intl.DateTimeFormat => getOrAdd(formats, timezone, () => newFormat(timezone));
+
+const newFormat = (timezone: string): Intl.DateTimeFormat =>
   new Intl.DateTimeFormat('en-GB', {
     timeZone: timezone,
     calendar: 'gregory',

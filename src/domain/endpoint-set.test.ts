@@ -60,11 +60,12 @@ test('each endpoint has its location and weight', () => {
   expect(endpointSet([candidate({ offer: zoned }, {}, aware)])).toMatchObject([{ place: 'aws/us-east-1/us-east-1a', weight: 10 }]);
 });
 
-test('the new version gets its share, and the others divide the rest by their serving replicas', () => {
+test('the new version gets its share, and the version that worked before gets the rest', () => {
   const versions = [1, 1, 1, 2, 3];
   const candidates = versions.map((version, index) => candidate({ id: index + 1, version }));
-  const split = { version: 3, share: 0.2 };
-  expect(endpointSet(candidates, split).map(({ share }) => share?.toFixed(2))).toEqual(['0.60', '0.60', '0.60', '0.20', '0.20']);
+  const split = { version: 3, share: 0.2, rest: 1 };
+  expect(endpointSet(candidates, split).map(({ share }) => share?.toFixed(2))).toEqual(['0.80', '0.80', '0.80', '0.00', '0.20']);
+  expect(endpointSet(candidates.slice(3), split).map(({ share }) => share?.toFixed(2))).toEqual(['0.80', '0.20']);
   expect(endpointSet(candidates.slice(4), split).map(({ share }) => share)).toEqual([0.2]);
   expect(endpointSet(candidates).map(({ share }) => share)).toEqual(versions.map(() => undefined));
 });

@@ -19,17 +19,19 @@ export interface EndpointCandidate {
   readonly spec: ServiceSpec | undefined;
 }
 
-/** The share of the requests that the service's version gets; the others divide the rest by their serving replicas. */
+/** The share of the requests that the service's version gets. The last version that worked before gets the rest. */
 export interface TrafficSplit {
   readonly version: number;
   /** 0 to 1 */
   readonly share: number;
+  readonly rest: number;
 }
 
 /** The split that an update in progress asks for; undefined: every serving replica serves alike. */
 export function trafficSplit({ version, memory }: Pick<ServiceRecord, 'version' | 'memory'>): TrafficSplit | undefined {
-  const { share } = memory.update ?? {};
-  return share === undefined ? undefined : { version, share };
+  const { share, from = version } = memory.update ?? {};
+  const { provenVersion: proven = from, provenBefore = from } = memory;
+  return share === undefined ? undefined : { version, share, rest: proven === version ? provenBefore : proven };
 }
 
 /**
@@ -39,7 +41,9 @@ export function trafficSplit({ version, memory }: Pick<ServiceRecord, 'version' 
 export function endpointSet(candidates: readonly EndpointCandidate[], split?: TrafficSplit): readonly BalancerReplica[] {
   const endpoints = withoutShares(candidates);
   if (split === undefined) return endpoints;
-  const others = endpoints.filter(({ state, version }) => state === 'serving' && version !== split.version);
+  const serving = endpoints.filter(({ state, version }) => state === 'serving' && version !== split.version);
+  const trusted = serving.filter(({ version }) => version === split.rest);
+  const others = trusted.length > 0 ? trusted : serving;
   const shareOf = (version: number | undefined): number =>
     version === split.version
       ? split.share

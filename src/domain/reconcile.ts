@@ -18,7 +18,7 @@ import { hedgeFactsOf } from './spot/hedged-service.ts';
 import { marketOf, spotPlacerOf, wantedMarkets, type MarketCounts } from './spot/markets.ts';
 import { serviceState, type ServiceState } from './service-state.ts';
 import type { ReplicaPolicy, Task } from './task.ts';
-import { advanceUpdate, isStaged, withdrawShare } from './update-stage.ts';
+import { advanceUpdate, isAccepted, isStaged, withdrawShare } from './update-stage.ts';
 
 /** Decides the next actions for a service. Pure: the same world gives the same decision. */
 export function reconcile(world: World): Decision {
@@ -129,7 +129,8 @@ function recordProven(draft: Draft): void {
   const task = versions.get(service.version);
   const before = provenVersionOf(draft.service);
   if (task === undefined || (before === service.version && draft.memory.provenVersion !== undefined)) return;
-  if (isStaged(draft.memory, fallbackOf(draft)) && draft.memory.update?.share !== 1) return;
+  const { update } = draft.memory;
+  if (update !== undefined && isStaged(draft.memory, fallbackOf(draft)) && !isAccepted(update)) return;
   // An adopted replica was ready with another probe.
   const isAdopting = draft.memory.update?.adoptedAt !== undefined;
   const isSettled = !isAdopting || (service.memory.update?.adoptedAt !== undefined && isAdoptionSettled(draft, task));
@@ -160,6 +161,9 @@ function finishUpdate(draft: Draft, target: number): void {
   const { service, now } = draft.world;
   const { update } = draft.memory;
   if (update === undefined || draft.memory.gaveUp || !isRolledOut(draft.replicas, { target, version: service.version })) return;
+  // Without replicas, a held update waits, and so does one whose version got only a share of the requests.
+  const isUnderWay = update.paused !== undefined || (update.share !== undefined && !isAccepted(update));
+  if (isUnderWay) return;
   draft.patch({ reason: null, memory: { ...draft.memory, update: undefined } });
   const seconds = Math.max(0, Math.round((now - update.at) / 1_000));
   const message = `The update from version ${update.from} to ${service.version} is complete after ${seconds} s.`;
@@ -304,7 +308,7 @@ function scale(
     const living = planned.filter((replica) => replica.version === version && isAlive(replica.state)).length + (launched.get(version) ?? 0);
     if (gate.notBefore > now) draft.wakeAt = Math.min(draft.wakeAt ?? Number.POSITIVE_INFINITY, gate.notBefore);
     if (living >= gate.atMost || gate.gaveUp || gate.notBefore > now) continue;
-    if (!budget.allows()) continue;
+    if (!budget.allows({ version, market })) continue;
     launched.set(version, (launched.get(version) ?? 0) + 1);
     draft.launch({ version, market, reason: `${desiredText}.` });
   }

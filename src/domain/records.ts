@@ -75,14 +75,17 @@ export interface UpdateProgress {
   readonly adoptedAt?: number;
   /** The share of the requests for the new version, 0 to 1. Absent: every ready replica serves alike. */
   readonly share?: number;
-  /** Of a canary: the index of its step in the policy; after the last step the number of steps. */
+  /**
+   * Of a canary: the index of its step in the policy; after the last step the number of steps. Of `blue_green`: 1 once
+   * the old replicas may end.
+   */
   readonly step?: number;
   /** When `share` reached the value of the step, or of the switch of `blue_green`. */
   readonly stepAt?: number | undefined;
   /** Why the comparison of a canary stopped the update: a sentence for users. */
   readonly rejected?: string;
-  /** Since when a user holds the update, and how many replicas of the new version lived then. */
-  readonly paused?: { readonly at: number; readonly replicas: number } | undefined;
+  /** Since when a user holds the update, and how many replicas and which share the new version had then. */
+  readonly paused?: { readonly at: number; readonly replicas: number; readonly share: number } | undefined;
 }
 
 /** One version of a service's file. */

@@ -50,7 +50,7 @@ test('blue-green moves all requests at once, and the old replicas stay until the
   expect(decision.events.map(({ cause }) => cause)).toContain('update-switched');
   const after = committed(world, decision);
   const baking = reconcile({ ...after, now: world.now + 299_000 });
-  expect([launched(baking), stops(baking), baking.service.memory?.provenVersion]).toEqual([[], [], 2]);
+  expect([launched(baking), stops(baking), baking.service.memory?.provenVersion]).toEqual([[], [], undefined]);
   const baked = reconcile({ ...committed(after, baking), now: world.now + 300_000 });
   expect(stops(baked)).toEqual(['1 update', '2 update']);
 });
@@ -151,6 +151,51 @@ test('a held update keeps its step, replaces lost replicas, and goes on without 
   const paused = { ...withUpdate(rolling), replicas: [old(1), old(2), fresh(3)] };
   expect([launched(reconcile(paused)), stops(reconcile(paused))]).toEqual([[], ['2 update']]);
   expect(launched(reconcile({ ...paused, replicas: [old(1)] }))).toEqual([1, 2]);
+});
+
+test('blue-green whose new replicas fail after they were ready goes back to the old ones, which are still there', () => {
+  const replicas = [old(1), old(2), fresh(3)];
+  const world = aStagedUpdate('blue_green', { replicas, progress: { share: 1, stepAt: 95_000 } });
+  const failures = [failure(96_000, 2), failure(98_000, 2)];
+  const decision = reconcile({ ...world, service: { ...world.service, memory: { ...world.service.memory, failures } } });
+  expect([launched(decision), stops(decision), shares(decision)]).toEqual([[], ['3 update'], ['1 1.000', '2 1.000']]);
+  expect(decision.service).toMatchObject({ memory: { gaveUp: true } });
+});
+
+test('old replicas of blue-green stay until all new ones were ready for long enough without a break', () => {
+  const broken = reconcile(aStagedUpdate('blue_green', { replicas: [old(1), old(2), fresh(3)], progress: { share: 1, stepAt: 95_000 } }));
+  expect([progressOf(broken)?.stepAt, stops(broken)]).toEqual([undefined, []]);
+  const replicas = [old(1), old(2), fresh(3), fresh(4)];
+  const again = reconcile(aStagedUpdate('blue_green', { now: 900_000, replicas, progress: { share: 1 } }));
+  expect([progressOf(again)?.stepAt, stops(again)]).toEqual([900_000, []]);
+});
+
+test('a rolled back canary changes nothing more while its last replicas wait to end', () => {
+  const replicas = [old(1), fresh(3)];
+  const world = aStagedUpdate('canary', { replicas, canaryFault: 'It is slow.', progress: { share: 0.5, step: 2, stepAt: 99_000 } });
+  const after = committed(world, reconcile(world));
+  const { service, events, launch } = reconcile({ ...after, canaryFault: undefined });
+  expect([service, events, launch]).toEqual([{}, [], []]);
+});
+
+test('a canary that is held between two steps gets no further requests and replaces no replica', () => {
+  const replicas = [old(1), old(2), fresh(3), fresh(4)];
+  const progress = { share: 0.25, step: 1, paused: { at: 99_000, replicas: 1, share: 0.25 } };
+  const decision = reconcile(aStagedUpdate('canary', { replicas, target: 4, policy: { steps: [25, 75] }, progress }));
+  expect([shares(decision).slice(2), stops(decision)]).toEqual([['3 0.250', '4 0.250'], []]);
+});
+
+test('a held rolling update ends no old replica, even one that may be unavailable', () => {
+  const progress = { paused: { at: 99_000, replicas: 1, share: 0 } };
+  const replicas = [old(1), old(2), old(3), fresh(4)];
+  const world = aStagedUpdate('rolling', { replicas, target: 4, policy: { surge: 0, maxUnavailable: 1 }, progress });
+  expect([launched(reconcile(world)), stops(reconcile(world))]).toEqual([[], []]);
+});
+
+test('without desired replicas, a canary that began with some is not complete', () => {
+  const world = aStagedUpdate('canary', { replicas: [], progress: { share: 0.05, step: 0 }, target: 0 });
+  expect(progressOf(reconcile(world)) ?? world.service.memory.update).toMatchObject({ share: 0.05 });
+  expect(reconcile(world).events.map(({ cause }) => cause)).not.toContain('updated');
 });
 
 const readyCount = ({ replicas }: World): number => replicas.filter(({ state }) => state === 'READY').length;

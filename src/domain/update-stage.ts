@@ -23,16 +23,21 @@ interface StageFacts {
  * only when it got all requests. Without a version that worked before, there is nothing to compare or to go back to.
  */
 export function isStaged({ update }: Pick<ServiceMemory, 'update'>, fallback: number | undefined): boolean {
-  const { mode = 'rolling', share } = update ?? {};
-  return mode !== 'rolling' && (fallback !== undefined || share !== undefined);
+  return (update?.mode ?? 'rolling') !== 'rolling' && fallback !== undefined;
+}
+
+/** Whether the new version of a staged update has worked: it got all requests, and with blue-green for long enough. */
+export function isAccepted({ mode, share, step }: UpdateProgress): boolean {
+  return mode === 'blue_green' ? step === 1 : share === 1;
 }
 
 /** Moves the update in progress on: its share, its step, or its rejection. Returns how far replicas may be replaced. */
 export function advanceUpdate(draft: Draft, facts: StageFacts): RolloutLimits {
   const { surge, maxUnavailable } = facts.policy;
   const limits = { surge, maxUnavailable };
-  const { update } = draft.memory;
-  if (update === undefined) return limits;
+  const { update, gaveUp } = draft.memory;
+  // After a rejection the old version gets its replicas back; nothing moves on.
+  if (update === undefined || gaveUp || update.rejected !== undefined) return limits;
   if (!isStaged(draft.memory, facts.fallback) || facts.target === 0) return heldBack(limits, draft, facts);
   return update.mode === 'canary' ? advanceCanary(draft, update, facts) : advanceBlueGreen(draft, update, facts);
 }
@@ -43,24 +48,35 @@ function heldBack(limits: RolloutLimits, draft: Draft, { target }: StageFacts): 
   const { paused } = memory.update ?? {};
   if (paused === undefined) return limits;
   const others = draft.living.filter((replica) => replica.version !== version).length;
-  return { ...limits, most: Math.max(paused.replicas, target - others) };
+  return { surge: limits.surge, maxUnavailable: 0, most: Math.max(paused.replicas, target - others) };
 }
 
-/** All requests move when as many new replicas as desired are ready. The old ones stay until the new ones have baked. */
+/**
+ * All requests move when as many new replicas as desired are ready. The old ones stay until all new ones were ready for
+ * as long as the policy says, without a break.
+ */
 function advanceBlueGreen(draft: Draft, update: UpdateProgress, { policy, target, remaining }: StageFacts): RolloutLimits {
   const { now } = draft.world;
   const { version } = draft.service;
-  const isSwitching = update.share !== 1 && update.paused === undefined && readyOf(remaining, version) >= target;
+  const areReady = readyOf(remaining, version) >= target;
+  const isSwitching = update.share !== 1 && update.paused === undefined && areReady;
   if (isSwitching) {
     progress(draft, { share: 1, stepAt: now });
     const message = `All requests go to version ${version}. The replicas of version ${update.from} stay for ${policy.bakeSeconds} s more.`;
     draft.event({ at: now, cause: 'update-switched', message });
   } else if (update.share === undefined) {
     progress(draft, { share: 0 });
+  } else if (update.share === 1 && areReady !== (update.stepAt !== undefined)) {
+    progress(draft, { stepAt: areReady ? now : undefined });
   }
-  const isBaked = update.share === 1 && update.paused === undefined && now >= (update.stepAt ?? now) + policy.bakeSeconds * 1_000;
-  const limits = { surge: Math.max(target, surgeOf(policy, target)), maxUnavailable: policy.maxUnavailable };
-  return isBaked ? limits : { ...limits, replacing: 0 };
+  const rejected = whyFailing(draft, update);
+  if (rejected !== undefined) progress(draft, { rejected, share: 0 });
+  const { stepAt = now } = update;
+  const isBaked = update.share === 1 && areReady && update.paused === undefined && now >= stepAt + policy.bakeSeconds * 1_000;
+  const surge = Math.max(target, surgeOf(policy, target));
+  if (!isBaked || rejected !== undefined) return { surge, maxUnavailable: 0, replacing: 0 };
+  progress(draft, { step: 1 });
+  return { surge, maxUnavailable: policy.maxUnavailable };
 }
 
 /** Requests move in steps. The share follows the ready replicas, so neither version gets more than it can serve. */
@@ -69,13 +85,17 @@ function advanceCanary(draft: Draft, update: UpdateProgress, { policy, target, r
   const { version } = draft.service;
   const step = nextStep(draft, update, policy);
   const stepShare = (policy.steps[step] ?? 100) / 100;
-  const share = Math.min(stepShare, readyOf(remaining, version) / target);
+  const possible = Math.min(stepShare, readyOf(remaining, version) / target);
+  // While a user holds the update, the share may fall with lost replicas, and rise again to what it was.
+  const share = update.paused === undefined ? possible : Math.min(possible, update.paused.share);
   const isReached = share === stepShare;
   if (share !== update.share || step !== update.step) progress(draft, { share, step });
   if (isReached && (update.stepAt === undefined || step !== update.step)) {
     progress(draft, { stepAt: now });
     const message = `Version ${version} gets ${Math.round(stepShare * 100)} % of the requests.`;
     draft.event({ at: now, cause: 'canary-step', message });
+  } else if (!isReached && update.stepAt !== undefined) {
+    progress(draft, { stepAt: undefined });
   }
   const rejected = whyRejected(draft, update);
   if (rejected !== undefined) progress(draft, { rejected, share: 0 });
@@ -86,7 +106,7 @@ function advanceCanary(draft: Draft, update: UpdateProgress, { policy, target, r
     // At least one replica of the old version serves its share.
     maxUnavailable: Math.max(0, Math.min(policy.maxUnavailable, target - replacing - 1)),
     replacing,
-    most: Math.max(1, Math.ceil(target * stepShare - 1e-9)),
+    most: update.paused?.replicas ?? Math.max(1, Math.ceil(target * stepShare - 1e-9)),
   };
 }
 
@@ -101,12 +121,17 @@ function nextStep(
 }
 
 /** Why the new version is worse than the old one; undefined while it is not known to be. */
-function whyRejected(draft: Draft, { at }: UpdateProgress): string | undefined {
+function whyRejected(draft: Draft, update: UpdateProgress): string | undefined {
+  return whyFailing(draft, update) ?? draft.world.canaryFault;
+}
+
+/** Whether replicas of the new version fail after they were ready, more often than the others. */
+function whyFailing(draft: Draft, { at }: UpdateProgress): string | undefined {
   const { version } = draft.service;
   const failures = draft.memory.failures.filter((failure) => failure.at >= at && failure.everReady && !failure.killed);
   const own = failures.filter((failure) => failure.version === version).length;
   if (own >= failuresToReject && own > failures.length - own) return `${own} of its replicas failed after they had been ready.`;
-  return draft.world.canaryFault;
+  return undefined;
 }
 
 /** After an update stopped, the new version gets no more requests. */
@@ -128,13 +153,13 @@ export function pausedUpdate(
   now: number,
 ): UpdateProgress {
   const living = replicas.filter((replica) => replica.version === version && isAlive(replica.state)).length;
-  return { ...update, paused: { at: now, replicas: living } };
+  return { ...update, paused: { at: now, replicas: living, share: update.share ?? 0 } };
 }
 
 /** An update that a user lets go on. The time on hold does not count for its step. */
 export function resumedUpdate({ paused, stepAt, ...update }: UpdateProgress, now: number): UpdateProgress {
-  if (stepAt === undefined) return update;
-  return { ...update, stepAt: stepAt + Math.max(0, now - (paused?.at ?? now)) };
+  if (stepAt === undefined || paused === undefined) return update;
+  return { ...update, stepAt: stepAt + Math.max(0, now - Math.max(paused.at, stepAt)) };
 }
 
 function progress(draft: Draft, change: Partial<UpdateProgress>): void {

@@ -17,13 +17,14 @@ function setZones(svc: Svc, zones: Readonly<Record<'a' | 'b' | 'c', Zone>>): voi
   writeFileSync(join(svc.home, 'config.yaml'), `local:\n  hourly_price: 1\n  spot_zones:\n${lines.join('')}`);
 }
 
-/** Zones of the ready replicas; `on-demand` for the others. */
+/**
+ * Zones of the ready spot replicas; without any, `on-demand` for each other one. Beside spot replicas in zones that
+ * changed lately, an on-demand replica may stay for a while.
+ */
 async function readyZones(svc: Svc): Promise<string> {
   const ready = (await svc.service('web')).replicas.filter(({ status }) => status === 'READY');
-  return ready
-    .map(({ spot, zone }) => (spot ? String(zone) : 'on-demand'))
-    .toSorted()
-    .join();
+  const zones = ready.flatMap(({ spot, zone }) => (spot ? [String(zone)] : []));
+  return zones.length > 0 ? zones.toSorted().join() : ready.map(() => 'on-demand').join();
 }
 
 async function untilZones(svc: Svc, zones: string): Promise<void> {

@@ -165,7 +165,13 @@ describeKubernetes('nodes', 'a Kubernetes cluster as a provider, with the docume
         const last = asks.at(-1);
         expect(last?.at).toBeLessThan(last?.refusedUntil ?? 0);
         await world.provider.destroy(machineId, {});
-        await world.provider.release('abcd1234', {});
+        // It throws while a pod is ending.
+        await waitFor('the release', () =>
+          world.provider.release('abcd1234', {}).then(
+            () => true,
+            () => false,
+          ),
+        );
       } finally {
         stop.abort();
         await replacement.catch(() => undefined);

@@ -123,7 +123,8 @@ export async function rollbackService(
     await refuseMovedEndpoint(context, service, earlier.task);
     await checkOffers(context, earlier.task);
     const next = { version: service.version + 1, task: { ...earlier.task, filesVersion: filesVersionOf(earlier) } };
-    const plan = await planOf(context, service, next, { source: earlier.source, kept });
+    const planned = await planOf(context, service, next, { source: earlier.source, kept });
+    const plan: UpdatePlan = { ...planned, update: { ...planned.update, mode: 'rolling' } };
     if (basis.dryRun || plan.version === null) return plan;
     const message = `Rolled back to version ${to}, as version ${next.version}.`;
     await addVersion(context, service, { ...next, source: earlier.source }, { message, mode: 'rolling' });

@@ -1,4 +1,5 @@
 import { judgeCanary, type CanaryMemory } from '../../domain/canary.ts';
+import { trafficSplit } from '../../domain/endpoint-set.ts';
 import { addOutcomes, outcomesSince, type Outcomes, type ReplicaOutcomes } from '../../domain/outcomes.ts';
 import type { ReplicaRecord, ServiceRecord } from '../../domain/records.ts';
 import type { Clock } from '../../shared/clock.ts';
@@ -36,12 +37,14 @@ export class CanaryWatch {
     if (now < this.#nextAt) return undefined;
     // Passes come about once a second: windows that began at the last pass would last up to two.
     this.#nextAt = Math.max(this.#nextAt + windowMs, now);
-    const own = new Set(replicas.filter((replica) => replica.version === version).map(({ id }) => String(id)));
     const since = outcomesSince(this.#base, outcomes);
-    const sides = {
-      old: { version: update.from, ...sumOf(since, (id) => !own.has(id)) },
-      next: { version, ...sumOf(since, (id) => own.has(id)) },
+    // A version between both, of an update that did not end, is no measure.
+    const old = trafficSplit({ version, memory })?.rest ?? update.from;
+    const sideOf = (side: number) => {
+      const own = new Set(replicas.filter((replica) => replica.version === side).map(({ id }) => String(id)));
+      return { version: side, ...sumOf(since, (id) => own.has(id)) };
     };
+    const sides = { old: sideOf(old), next: sideOf(version) };
     const judged = judgeCanary(sides, this.#memory);
     this.#memory = judged.memory;
     return judged.verdict === 'worse' ? judged.reason : undefined;

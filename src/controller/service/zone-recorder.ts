@@ -57,6 +57,7 @@ export class ZoneRecorder {
 
   /** Replicas run in the zone. May be called at each poll. */
   running(offer: SpotOffer): void {
+    if (!offer.spot) return;
     const zone = spotZoneOf(offer);
     const at = this.#clock.monotonic();
     if (at - (this.#runningAt.get(zone) ?? Number.NEGATIVE_INFINITY) < runningEveryMs) return;

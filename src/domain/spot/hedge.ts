@@ -98,8 +98,9 @@ export function hedgeMarkets(facts: HedgeFacts): HedgedMarkets {
   if (!plan.fleets.some(({ price }) => price < facts.onDemandPrice)) return { spot: 0, onDemand: facts.target };
   const isStarting = facts.replicas.some(({ isSpot, isReady }) => isSpot && !isReady);
   const spot = bestSize(plan);
-  // A started replica is awaited. Otherwise decisions that change with each minute would start and end it in turn.
-  return { spot: isStarting ? Math.max(spot, plan.count) : spot, onDemand };
+  // A started replica is awaited. Otherwise decisions that change with each minute would start and end it in turn. During
+  // an update the fleets include the other version: they must not raise the number without end.
+  return { spot: isStarting ? Math.max(spot, Math.min(plan.count, mostSpot(facts.target))) : spot, onDemand };
 }
 
 /**
@@ -151,9 +152,12 @@ function planOf({ target, coldStartMs, onDemandPrice, zones, replicas, histories
   return { fleets, count: fleets.reduce((sum, { count }) => sum + count, 0), target, onDemandPrice };
 }
 
+/** The target and the most spares. */
+const mostSpot = (target: number): number => (target === 0 ? 0 : target + Math.max(2, Math.ceil(target * mostSpares)));
+
 /** The number of spot replicas with the lowest cost. Zones that may not be asked get no more. */
 function bestSize(plan: Plan): number {
-  const most = plan.target + Math.max(2, Math.ceil(plan.target * mostSpares));
+  const most = mostSpot(plan.target);
   let best = plan.target;
   let least = Infinity;
   for (let size = plan.target; size <= most; size += 1) {
