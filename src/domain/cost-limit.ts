@@ -1,4 +1,6 @@
+import type { Draft } from './decision.ts';
 import type { Market } from './placement.ts';
+import { countReplicas } from './plan.ts';
 import type { ReplicaRecord } from './records.ts';
 import { isEnded } from './replica/replica-state.ts';
 
@@ -41,4 +43,18 @@ export function budgetOf(limitUsd: number | undefined, replicas: readonly Replic
       return refused;
     },
   };
+}
+
+/** Remembers whether the limit of the price keeps replicas from being launched, for the status; an event says it once. */
+export function reportBudget(
+  draft: Draft,
+  refused: number,
+  { desiredText, limitUsd }: { readonly desiredText: string; readonly limitUsd: number },
+): void {
+  const { costLimited, ...memory } = draft.memory;
+  if (refused === (costLimited ?? 0)) return;
+  draft.patch({ memory: refused === 0 ? memory : { ...memory, costLimited: refused } });
+  if (costLimited !== undefined || refused === 0) return;
+  const message = `${desiredText}, but max_hourly_cost ($${limitUsd}) does not allow ${countReplicas(refused, 'more')}.`;
+  draft.event({ at: draft.world.now, cause: 'cost-limit', message });
 }

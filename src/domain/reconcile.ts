@@ -1,7 +1,7 @@
 import { canonicalJson } from '../shared/json.ts';
 import { decideTarget, initialAutoscaler, nextDecisionMs, requestRate, withinBounds } from './autoscale.ts';
 import { signalsOf } from './autoscale-signals.ts';
-import { budgetOf } from './cost-limit.ts';
+import { budgetOf, reportBudget } from './cost-limit.ts';
 import { Draft, type Decision, type World } from './decision.ts';
 import { countReplicas, type PlannedReplica } from './plan.ts';
 import { type ReplicaRecord, type ServiceRecord, subjectEvent } from './records.ts';
@@ -313,20 +313,6 @@ function scale(
     draft.launch({ version, market, reason: `${desiredText}.` });
   }
   reportBudget(draft, budget.refused, { desiredText, limitUsd: task.service?.maxHourlyCost ?? 0 });
-}
-
-/** Remembers whether the limit of the price keeps replicas from being launched, for the status; an event says it once. */
-function reportBudget(
-  draft: Draft,
-  refused: number,
-  { desiredText, limitUsd }: { readonly desiredText: string; readonly limitUsd: number },
-): void {
-  const { costLimited, ...memory } = draft.memory;
-  if (refused === (costLimited ?? 0)) return;
-  draft.patch({ memory: refused === 0 ? memory : { ...memory, costLimited: refused } });
-  if (costLimited !== undefined || refused === 0) return;
-  const message = `${desiredText}, but max_hourly_cost ($${limitUsd}) does not allow ${countReplicas(refused, 'more')}.`;
-  draft.event({ at: draft.world.now, cause: 'cost-limit', message });
 }
 
 function describeSplit(wanted: MarketCounts | undefined): string {

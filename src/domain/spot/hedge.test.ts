@@ -95,9 +95,10 @@ test('with spares, another region is preferred to a zone beside our replicas', (
   expect(zones.indexOf('b1')).toBeLessThan(zones.indexOf('a2'));
 });
 
+const starting = (count: number) => Array.from({ length: count }, () => spot('b1', { isReady: false }));
+
 test('a spot replica that starts is awaited, but not more of them than the target and its most spares', () => {
   const ready = [1, 2, 3, 4].map(() => spot('a1'));
-  const starting = (count: number) => Array.from({ length: count }, () => spot('b1', { isReady: false }));
   expect(hedgeMarkets(factsOf({ replicas: [...ready, ...starting(2)] })).spot).toBe(6);
   // The replicas of both versions of an update are among them: each launch must not allow another one.
   expect(hedgeMarkets(factsOf({ replicas: [...ready, ...starting(4)] })).spot).toBe(6);
