@@ -84,7 +84,7 @@ function advanceCanary(draft: Draft, update: UpdateProgress, { policy, target, r
   const { now } = draft.world;
   const { version } = draft.service;
   const step = nextStep(draft, update, policy);
-  const stepShare = (policy.steps[step] ?? 100) / 100;
+  const stepShare = shareOfStep(policy, step);
   const possible = Math.min(stepShare, readyOf(remaining, version) / target);
   // While a user holds the update, the share may fall with lost replicas, and rise again to what it was.
   const share = update.paused === undefined ? possible : Math.min(possible, update.paused.share);
@@ -111,14 +111,13 @@ function advanceCanary(draft: Draft, update: UpdateProgress, { policy, target, r
 }
 
 /** The step of a canary now: the next one when this one has lasted long enough at its full share. */
-function nextStep(
-  { world: { now } }: Draft,
-  { step = 0, stepAt, share, paused }: UpdateProgress,
-  { steps, bakeSeconds }: UpdatePolicy,
-): number {
-  const isDone = stepAt !== undefined && share === (steps[step] ?? 100) / 100 && now >= stepAt + bakeSeconds * 1_000;
-  return isDone && paused === undefined && step < steps.length ? step + 1 : step;
+function nextStep({ world: { now } }: Draft, { step = 0, stepAt, share, paused }: UpdateProgress, policy: UpdatePolicy): number {
+  const isDone = stepAt !== undefined && share === shareOfStep(policy, step) && now >= stepAt + policy.bakeSeconds * 1_000;
+  return isDone && paused === undefined && step < policy.steps.length ? step + 1 : step;
 }
+
+/** After the last step, a canary gets all requests. */
+const shareOfStep = ({ steps }: UpdatePolicy, step: number): number => (steps[step] ?? 100) / 100;
 
 /** Why the new version is worse than the old one; undefined while it is not known to be. */
 function whyRejected(draft: Draft, update: UpdateProgress): string | undefined {

@@ -9,7 +9,7 @@ const windowMs = 1_000;
 
 /**
  * Compares the versions of a canary by what the balancer reports. The evidence lives in this process: after a restart it
- * is gathered anew, which delays a rollback and causes none.
+ * is gathered again, which delays a rollback and causes none.
  */
 export class CanaryWatch {
   readonly #clock: Clock;
