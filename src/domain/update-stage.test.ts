@@ -165,6 +165,9 @@ test('blue-green whose new replicas fail after they were ready goes back to the 
 test('old replicas of blue-green stay until all new ones were ready for long enough without a break', () => {
   const broken = reconcile(aStagedUpdate('blue_green', { replicas: [old(1), old(2), fresh(3)], progress: { share: 1, stepAt: 95_000 } }));
   expect([progressOf(broken)?.stepAt, stops(broken)]).toEqual([undefined, []]);
+  // The time is over, but one of the new replicas is not ready at this moment.
+  const late = aStagedUpdate('blue_green', { now: 900_000, replicas: [old(1), old(2), fresh(3)], progress: { share: 1, stepAt: 95_000 } });
+  expect([progressOf(reconcile(late))?.stepAt, stops(reconcile(late))]).toEqual([undefined, []]);
   const replicas = [old(1), old(2), fresh(3), fresh(4)];
   const again = reconcile(aStagedUpdate('blue_green', { now: 900_000, replicas, progress: { share: 1 } }));
   expect([progressOf(again)?.stepAt, stops(again)]).toEqual([900_000, []]);
