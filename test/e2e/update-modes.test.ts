@@ -53,10 +53,11 @@ test('a canary gets its share, is held and goes on, and then serves all requests
     await svc.ok(['serve', 'up', serviceFile(svc, 'one'), '-n', 'web']);
     const { endpoint } = await svc.ready('web', 2);
     const load = openLoad({ url: `${endpoint}/work` }, 100);
-    const file = serviceFile(svc, 'two', '  update: {mode: canary, steps: [20], bake_seconds: 1, session: {header: x-user}}\n');
+    const file = serviceFile(svc, 'two', '  update: {mode: canary, steps: [20], bake_seconds: 30, session: {header: x-user}}\n');
     await svc.ok(['serve', 'update', 'web', file, '--yes', '--no-wait']);
-    await svc.ok(['serve', 'pause', 'web']);
+    // A pause before the first replica is ready would hold the canary without requests.
     await waitFor('the step', async () => (await svc.service('web')).update?.share === 0.2);
+    await svc.ok(['serve', 'pause', 'web']);
     const answers = await Promise.all(Array.from({ length: 500 }, async () => (await answerOf(endpoint))[0]));
     expect(answers.filter((answer) => answer === 'two').length / 500).toBeCloseTo(0.2, 1);
     for (const user of ['ann', 'bob', 'cem', 'dee']) {

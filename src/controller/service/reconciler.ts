@@ -134,8 +134,12 @@ export class Reconciler implements Loop {
   /** Runs after a start. Ready replicas serve from the first endpoint set on: a new balancer knows none. */
   async adopt(): Promise<void> {
     const { store, name, key, endpoint } = this.#context;
-    this.#service = await store.services.get(name, key);
     const replicas = await store.replicas.list(name);
+    // Read last: while the service's record exists, its list of replicas was complete.
+    this.#service = await store.services.get(name, key);
+    // A database without this service replaced the one that it was started for. The balancer keeps its endpoint set:
+    // the replicas still serve.
+    if (this.#service === undefined) return this.#finished();
     await this.#loadVersions(replicas.filter(({ state }) => !isEnded(state)).map(({ version }) => version));
     this.#trackHandles(replicas);
     endpoint.refresh();

@@ -144,3 +144,18 @@ test('machines of a service that the database lacks are not removed', async () =
     }
   });
 });
+
+test('on a database without the service, a starting reconciler leaves the endpoint set as it is', async () => {
+  await withWorld(async (world) => {
+    await world.untilReady(2);
+    await world.crash();
+    const raw = new DatabaseSync(world.store.file?.path ?? '');
+    raw.exec('delete from replicas; delete from services');
+    raw.close();
+    const sent = world.sets.length;
+    await world.start();
+    await world.clock.advance(60_000);
+    expect(world.sets.slice(sent)).toEqual([]);
+    expect(world.cloud.living).toHaveLength(2);
+  });
+});
