@@ -27,6 +27,9 @@ function workingDirectory(pid: string): string {
   }
 }
 
+/** The command line of a process; empty when it has ended. */
+export const commandOf = (pid: number | string): string => readProc(String(pid), 'cmdline').replaceAll('\0', ' ').trim();
+
 /**
  * Returns every living process whose environment, arguments or working folder contain the home, except for the calling
  * process.
@@ -37,10 +40,10 @@ export function processesOf(home: string): readonly OwnedProcess[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
     .flatMap((pid) => {
-      const args = readProc(pid, 'cmdline');
-      const sources = [readProc(pid, 'environ'), args, workingDirectory(pid)];
+      const command = commandOf(pid);
+      const sources = [readProc(pid, 'environ'), command, workingDirectory(pid)];
       // A zombie has none of these.
-      return sources.some((text) => mention.test(text)) ? [{ pid: Number(pid), command: args.replaceAll('\0', ' ').trim() }] : [];
+      return sources.some((text) => mention.test(text)) ? [{ pid: Number(pid), command }] : [];
     });
 }
 

@@ -1,13 +1,16 @@
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
-import { processesOf, type OwnedProcess } from './leaks.ts';
+import { commandOf, processesOf, type OwnedProcess } from './leaks.ts';
 import { signalAll } from './signal-all.ts';
 
 /** Processes of a home whose command line matches, oldest first. */
 function findProcesses(home: string, command: RegExp): readonly OwnedProcess[] {
   return processesOf(home)
-    .filter((one) => command.test(one.command) && !isJustForked(one.pid))
+    .filter((one) => command.test(one.command) && isItsOwn(one))
     .toSorted((a, b) => a.pid - b.pid);
 }
+
+/** Whether the command line is of the process itself. One that has executed its program since then has another now. */
+const isItsOwn = ({ pid, command }: OwnedProcess): boolean => !isJustForked(pid) && commandOf(pid) === command;
 
 /**
  * Whether a process was forked and has not yet executed its own program. Until then it looks like its parent, including
