@@ -4,7 +4,7 @@ import { SvcError } from '../../shared/errors.ts';
 import { findAnchor, isDenied, outsideHost } from './cluster-facts.ts';
 import type { HighAvailabilityDesign, HighAvailabilitySecrets, OwnerReference } from './design.ts';
 import { endpointsService, manifests } from './manifests.ts';
-import { haNames } from './names.ts';
+import { haNames, ownedLabel } from './names.ts';
 import { ownedBy } from './object-parts.ts';
 import { isMarked, isOfWholeCluster, readObject, refuseForeign } from './ownership.ts';
 import { anchorObject } from './settings-objects.ts';
@@ -33,8 +33,11 @@ export async function applyDesign(
   onStep(`Making the objects of the controller in ${design.context}/${design.namespace}`);
   const deadline = clock.monotonic() + wholeTimeoutMs;
   for (;;) {
-    const { addressed, missing } = await applyOnce(design, secrets, deps);
-    if (missing.length === 0) return addressed;
+    const { addressed, objects, owner, missing } = await applyOnce(design, secrets, deps);
+    if (missing.length === 0) {
+      await prune(objects, { owner, key: design.key }, deps);
+      return addressed;
+    }
     if (clock.monotonic() > deadline) throw keepsGoing(design, missing);
     onStep(`Making again what was removed meanwhile: ${missing.join(', ')}`);
     await clock.sleep(wholePollMs, signal);
@@ -42,19 +45,57 @@ export async function applyDesign(
   }
 }
 
+interface Applied {
+  readonly addressed: HighAvailabilityDesign;
+  readonly objects: readonly KubeDraft[];
+  readonly owner: OwnerReference;
+  /** Names of objects that do not exist, or are being removed. */
+  readonly missing: readonly string[];
+}
+
 /** Applies the anchor first, because the others belong to it. Returns objects that are missing or will be removed. */
-async function applyOnce(
-  design: HighAvailabilityDesign,
-  secrets: HighAvailabilitySecrets,
-  deps: KubernetesDeps,
-): Promise<{ readonly addressed: HighAvailabilityDesign; readonly missing: readonly string[] }> {
+async function applyOnce(design: HighAvailabilityDesign, secrets: HighAvailabilitySecrets, deps: KubernetesDeps): Promise<Applied> {
   const anchor = await apply(anchorObject(design), deps);
   const owner: OwnerReference = { apiVersion: 'v1', kind: 'ConfigMap', name: haNames.anchor, uid: anchor.metadata.uid };
   const addressed = design.endpointService === 'LoadBalancer' ? await withAddress(design, owner, deps) : design;
   const objects = manifests(addressed, secrets, owner);
   for (const object of objects) await applyAsAllowed(object, deps);
-  return { addressed, missing: await missingOf(objects, owner, deps) };
+  return { addressed, objects, owner, missing: await missingOf(objects, owner, deps) };
 }
+
+/**
+ * Removes what an earlier version of svc or of the configuration made and this one does not need: objects in the
+ * namespace that have the controller's label and belong to its anchor. Volumes stay, because they hold data. A user who
+ * may not list a kind keeps its objects.
+ */
+async function prune(
+  objects: readonly KubeDraft[],
+  { owner, key }: { readonly owner: OwnerReference; readonly key: string },
+  { api, signal, onStep }: KubernetesDeps,
+): Promise<void> {
+  const paths = new Set(objects.map(pathOf));
+  const kinds = new Map(objects.filter((object) => !isOfWholeCluster(object)).map((object) => [collectionOf(object), object.kind]));
+  for (const [collection, kind] of kinds) {
+    if (kind === 'PersistentVolumeClaim') continue;
+    for (const { metadata } of await listAllowed(collection, key, { api, signal })) {
+      const path = `${collection}/${encodeURIComponent(metadata.name)}`;
+      if (paths.has(path) || metadata.ownerReferences?.some(({ uid }) => uid === owner.uid) !== true) continue;
+      onStep(`Removing ${kind} ${metadata.name}, which is not needed any more`);
+      await api.remove(path, { propagation: 'Background', uid: metadata.uid, signal });
+    }
+  }
+}
+
+async function listAllowed(collection: string, key: string, { api, signal }: Pick<KubernetesDeps, 'api' | 'signal'>) {
+  try {
+    return (await api.list(collection, { labels: { [ownedLabel]: key }, signal })).items;
+  } catch (error) {
+    if (isDenied(error)) return [];
+    throw error;
+  }
+}
+
+const collectionOf = (object: KubeDraft): string => pathOf(object).replace(/\/[^/]*$/, '');
 
 async function missingOf(
   objects: readonly KubeDraft[],

@@ -70,6 +70,40 @@ test('applying all objects again keeps the token', async () => {
   });
 });
 
+test('an upgrade removes what an earlier version made and keeps what others made, volumes, and data', async () => {
+  await withFakeKubeApi(async (deps, api) => {
+    await ensureInCluster(deps);
+    const { key } = readControllerRecord(deps.paths.controllerRecord) ?? {};
+    const uid = api.objects.get(anchorPath)?.metadata.uid;
+    const anchor = { apiVersion: 'v1', kind: 'ConfigMap', name: 'svc-controller', uid };
+    const put = (path: string, labels: object, ownerReferences: readonly object[]): string => {
+      api.put(path, { metadata: { name: path.split('/').at(-1), labels, ownerReferences } });
+      return path;
+    };
+    const ours = { 'svc-controller': key };
+    const old = put('/apis/rbac.authorization.k8s.io/v1/namespaces/serving/roles/svc-former', ours, [anchor]);
+    const kept = [
+      put('/api/v1/namespaces/serving/secrets/labelled-by-hand', ours, []),
+      put('/api/v1/namespaces/serving/secrets/of-another', { 'svc-controller': 'other' }, [anchor]),
+      put('/api/v1/namespaces/serving/persistentvolumeclaims/former-volume', ours, [anchor]),
+    ];
+    const before = [...api.objects.keys()].filter((path) => path !== old);
+    await startInCluster(deps);
+    expect(api.objects.has(old)).toBe(false);
+    expect(before.filter((path) => !api.objects.has(path))).toEqual([]);
+    expect(before).toEqual(expect.arrayContaining(kept));
+  });
+});
+
+test('a user who may not list objects upgrades, and what is not needed any more stays', async () => {
+  await withFakeKubeApi(async (deps, api) => {
+    await ensureInCluster(deps);
+    api.failures.set('list ', new SvcError('SVC_DENIED', 'you may not'));
+    await startInCluster(deps);
+    expect(applied(api)).toContain('/apis/apps/v1/namespaces/serving/deployments/svc-balancer');
+  });
+});
+
 test('a user without cluster-wide permissions deploys without cluster-wide roles', async () => {
   await withFakeKubeApi(async (deps, api) => {
     api.failures.set('apply /apis/rbac.authorization.k8s.io/v1/clusterrole', new SvcError('SVC_DENIED', 'you may not'));
