@@ -7,6 +7,7 @@ interface Answer {
   readonly endedAt: number;
   /** `200 replica 3`, `503 no_ready_replica`, or the code of an error. */
   readonly outcome: string;
+  readonly isRepeated: boolean;
 }
 
 /** Outcomes of the requests that ended in a time span. */
@@ -17,6 +18,8 @@ export interface Figures {
   readonly gapMs: number;
   /** The longest request with status 200, ms. */
   readonly slowestMs: number;
+  /** Requests that were repeated because they were sent on a connection that its server was closing. */
+  readonly repeated: number;
 }
 
 /**
@@ -62,7 +65,8 @@ export class Requests {
     const good = ended.filter(({ outcome }) => isGood(outcome));
     const times = [at, ...good.map(({ endedAt }) => endedAt), Date.now()].toSorted((a, b) => a - b);
     const gaps = times.slice(1).map((time, index) => time - (times[index] ?? time));
-    return { outcomes, gapMs: Math.max(...gaps), slowestMs: Math.max(0, ...good.map(({ startedAt, endedAt }) => endedAt - startedAt)) };
+    const slowestMs = Math.max(0, ...good.map(({ startedAt, endedAt }) => endedAt - startedAt));
+    return { outcomes, gapMs: Math.max(...gaps), slowestMs, repeated: ended.filter(({ isRepeated }) => isRepeated).length };
   }
 
   /** Starts no more requests; those in flight get some seconds to end. */
@@ -88,14 +92,23 @@ export class Requests {
     }
   }
 
-  #send(url: string): Promise<void> {
+  async #send(url: string): Promise<void> {
     const startedAt = Date.now();
+    const first = await this.#ask(url);
+    // A server may close an idle connection while a request is on its way. Clients repeat such a request if that is
+    // harmless (RFC 9112, section 9.3.1).
+    const isRepeated = first.outcome === 'ECONNRESET' && first.isReused && this.#method === 'GET';
+    const { outcome } = isRepeated ? await this.#ask(url) : first;
+    this.#answers.push({ startedAt, endedAt: Date.now(), outcome, isRepeated });
+  }
+
+  #ask(url: string): Promise<{ readonly outcome: string; readonly isReused: boolean }> {
     return new Promise((resolve) => {
+      let isAnswered = false;
       const settle = (outcome: string): void => {
         clearTimeout(timer);
         clearTimeout(connecting);
-        this.#answers.push({ startedAt, endedAt: Date.now(), outcome });
-        resolve();
+        resolve({ outcome, isReused: asked.reusedSocket && !isAnswered });
       };
       const asked = request(url, { agent: this.#agent, method: this.#method });
       const timer = setTimeout(() => asked.destroy(new Error('no answer')), timeoutMs);
@@ -107,6 +120,7 @@ export class Requests {
       });
       asked.on('error', (error) => settle('code' in error ? String(error.code) : error.message));
       asked.on('response', (reply) => {
+        isAnswered = true;
         let body = '';
         reply.setEncoding('utf8').on('data', (text: string) => (body += text));
         // `close` occurs in every case, and after `error`.
