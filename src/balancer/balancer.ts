@@ -18,6 +18,7 @@ import type { SlottedReplica } from './replicas/replica.ts';
 import { Slots } from './board/slots.ts';
 import { StallWatch } from './replicas/stall-watch.ts';
 import { StatsPacer } from './control/stats-pacer.ts';
+import { Standby } from './hand-over/standby.ts';
 import { startSuccessor, notifyPredecessor, type Inherited } from './hand-over/successor.ts';
 import { Threads } from './threads/threads.ts';
 import { watchTlsFiles, type TlsMaterial } from './tls/tls-files.ts';
@@ -66,7 +67,7 @@ export class Balancer {
   readonly #pacer = new StatsPacer();
   readonly #suspectedAt = new Map<number, number>();
   readonly #startedAt: number;
-  readonly #version = codeVersion();
+  #version = '';
   #threads: Threads | undefined;
   #predecessors: Predecessors;
   #pending: readonly Pending[] = [];
@@ -79,6 +80,8 @@ export class Balancer {
   /** `starting`: a successor is starting. `left`: the successor serves, and this process finishes its open requests. */
   #handOver: 'none' | 'starting' | 'left' = 'none';
   #successorLink: SuccessorLink | undefined;
+  /** Follows this process if it is killed. Undefined until this process serves. */
+  #standby: Standby | undefined;
   /** Aborted when the process is to end: it then starts no successor. */
   readonly #stopping = new AbortController();
   readonly #ended = Promise.withResolvers<void>();
@@ -137,15 +140,23 @@ export class Balancer {
         logger,
         onSuspect: (replicaId, reason) => this.#suspect(replicaId, reason),
         onApplied: () => this.#onApplied(),
+        onSockets: () => this.#startStandby(),
       },
       first,
     );
-    this.#port = await this.#threads.start(inherited?.fds ?? []);
+    const listening = this.#threads.start(inherited?.fds ?? []);
+    // This takes as long as the threads need to load their code.
+    this.#version = codeVersion();
+    this.#port = await listening;
     release();
     if (config.port !== 0 && this.#port !== config.port)
       throw new Error(`The inherited sockets are of port ${this.#port}, not ${config.port}`);
     this.#predecessors = new Predecessors(inherited?.predecessors ?? 0, clock.monotonic());
     await this.#control.listen(inherited !== undefined);
+    const fds = (): readonly number[] => this.#threads?.fds ?? [];
+    const onStart = (pid: number): void => this.#control.broadcast({ type: 'standby', pid });
+    this.#standby = new Standby({ configPath: this.#deps.configPath, fds, clock, logger, onStart });
+    this.#startStandby();
     notifyPredecessor();
     void this.#metrics.start();
     clock.every(statsEveryMs, () => this.#reportStats());
@@ -162,6 +173,7 @@ export class Balancer {
   async stop(graceMs: number): Promise<void> {
     // Only this process knows of a starting successor. Without the abort, the successor would be orphaned.
     this.#stopping.abort();
+    this.#standby?.end();
     this.#metrics.close();
     await this.#threads?.stop(graceMs);
     this.#reportStats();
@@ -183,6 +195,7 @@ export class Balancer {
       startedAt: this.#startedAt,
       version: this.#version,
       config: this.#loaded.fingerprint,
+      ...(this.#standby?.pid === undefined ? {} : { standby: this.#standby.pid }),
       ...(this.#tlsProblem === null ? {} : { tlsProblem: this.#tlsProblem }),
     };
   }
@@ -273,11 +286,17 @@ export class Balancer {
     if (done.length > 0) this.#successorLink?.report();
   }
 
+  /** None while this process ends or hands over: its standby would serve beside the successor. */
+  #startStandby(): void {
+    if (this.#handOver === 'none' && !this.#stopping.signal.aborted) this.#standby?.start();
+  }
+
   async #startHandOver(): Promise<void> {
     const { clock, logger, configPath } = this.#deps;
     const fds = this.#threads?.fds ?? [];
     if (this.#handOver !== 'none' || this.#threads === undefined || this.#stopping.signal.aborted) return;
     this.#handOver = 'starting';
+    this.#standby?.end();
     try {
       if (fds.length === 0) throw new Error('No thread serves at this moment.');
       const predecessors = this.#predecessors.count + 1;
@@ -286,6 +305,7 @@ export class Balancer {
     } catch (error) {
       this.#handOver = 'none';
       logger.error(`No other process could take over, so this one goes on: ${messageOf(error)}`);
+      this.#startStandby();
       this.#onApplied();
       return;
     }

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import type { Clock } from '../shared/clock.ts';
-import { isObject } from '../shared/json.ts';
+import { isObject, parseJson } from '../shared/json.ts';
 import { splitLines } from '../shared/lines.ts';
 import { identifyProcess, type ProcessIdentity } from '../shared/system/process-identity.ts';
 
@@ -15,6 +15,8 @@ export interface Greeting {
   readonly closed: Promise<void>;
   /** Number of heartbeats so far. It grows while the process lives. */
   readonly heartbeats: () => number;
+  /** The process that takes its place if it dies; undefined without one. */
+  readonly standby: () => ProcessIdentity | undefined;
 }
 
 type Hello = Pick<Greeting, 'identity' | 'version' | 'config'>;
@@ -36,9 +38,18 @@ export async function greet(socketPath: string, { clock, timeoutMs, signal }: Gr
   };
   const cancel = clock.after(timeoutMs, giveUp);
   signal?.addEventListener('abort', giveUp, { once: true });
-  const readFirstLine = splitLines((line) => resolve(readHello(line)));
   let heartbeats = 0;
-  socket.on('data', readFirstLine);
+  let standby: ProcessIdentity | undefined;
+  socket.on(
+    'data',
+    splitLines((line) => {
+      // Any line counts as a heartbeat.
+      heartbeats += 1;
+      const message = parseJson(line);
+      resolve(readHello(message));
+      standby = readStandby(message) ?? standby;
+    }),
+  );
   // A missing or refusing socket: no process. `close` follows.
   socket.on('error', () => undefined);
   socket.once('close', () => {
@@ -48,27 +59,23 @@ export async function greet(socketPath: string, { clock, timeoutMs, signal }: Gr
   const hello = await said;
   cancel();
   signal?.removeEventListener('abort', giveUp);
-  socket.off('data', readFirstLine);
-  // Any data counts as a heartbeat; its content does not matter.
-  socket.on('data', () => {
-    heartbeats += 1;
-  });
-  if (hello !== undefined && !socket.destroyed) return { ...hello, socket, closed, heartbeats: () => heartbeats };
+  if (hello !== undefined && !socket.destroyed) return { ...hello, socket, closed, heartbeats: () => heartbeats, standby: () => standby };
   socket.destroy();
   return undefined;
 }
 
-/** Parses a hello; undefined for any other line, and for a process that has ended since. */
-function readHello(line: string): Hello | undefined {
-  try {
-    const message: unknown = JSON.parse(line);
-    if (!isObject(message) || typeof message['pid'] !== 'number') return undefined;
-    const identity = identifyProcess(message['pid']);
-    return identity && { identity, version: textOf(message['version']), config: textOf(message['config']) };
-  } catch {
-    // Not JSON: the process is none of ours.
-    return undefined;
-  }
+/** Undefined for any other message, and for a process that has ended since. */
+function readHello(message: unknown): Hello | undefined {
+  if (!isObject(message) || typeof message['pid'] !== 'number') return undefined;
+  const identity = identifyProcess(message['pid']);
+  return identity && { identity, version: textOf(message['version']), config: textOf(message['config']) };
+}
+
+/** From a balancer's hello or its report `standby`; undefined for any other message. */
+function readStandby(message: unknown): ProcessIdentity | undefined {
+  if (!isObject(message)) return undefined;
+  const pid = message['type'] === 'standby' ? message['pid'] : message['standby'];
+  return typeof pid === 'number' ? identifyProcess(pid) : undefined;
 }
 
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);

@@ -117,9 +117,13 @@ export type BalancerReport =
       readonly version?: string;
       /** Fingerprint of the config file with which the process started (`shared/hex.ts`). */
       readonly config?: string;
+      /** As in the report `standby`; absent while the process has none. Older processes omit it. */
+      readonly standby?: number;
       /** Why the newest TLS files of the endpoint are not in force; absent when they are. */
       readonly tlsProblem?: string;
     }
+  /** The process with this pid becomes the next balancer if this one is killed. It replaces an earlier standby. */
+  | { readonly type: 'standby'; readonly pid: number }
   /** In force: no new request goes to a replica that does not serve in this set. */
   | { readonly type: 'applied'; readonly epoch: string; readonly revision: number }
   /** Sent every 250 ms if anything changed, else every second. */

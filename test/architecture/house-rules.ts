@@ -53,6 +53,7 @@ export const houseRules: readonly HouseRule[] = [
       'controller/supervise/supervisor.ts',
       'controller/replaced-state.ts',
       'cli/connection/daemon.ts',
+      'balancer/hand-over/standby.ts',
       'balancer/hand-over/successor.ts',
     ],
     instead: 'go through a Remote or the supervisor',

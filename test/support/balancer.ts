@@ -9,6 +9,7 @@ import { passSettings, readLoadBalancer } from '../../src/domain/load-balancer.t
 import type { BalancerConfig, BalancerReplica, BalancerReport } from '../../src/domain/balancer-link.ts';
 import { entryPath } from '../../src/shared/program-files.ts';
 import { makeTempHome, removeTempHome, withTempHome } from './temp-home.ts';
+import { signalAll } from './signal-all.ts';
 import { waitFor } from './wait-for.ts';
 
 type Stats = Extract<BalancerReport, { type: 'stats' }>;
@@ -177,8 +178,13 @@ export class RunningBalancer {
 
   async stop(): Promise<void> {
     this.link.close();
-    this.#child.kill('SIGKILL');
+    this.killAll();
     await this.#exit;
+  }
+
+  /** Kills it with its standby, which would take its place. */
+  killAll(): void {
+    signalAll([-this.pid], 'SIGKILL');
   }
 }
 
@@ -204,7 +210,8 @@ function spawnBalancer(config: BalancerConfig, openFiles?: number): Spawned {
   const command = [process.execPath, entry, path];
   const limited = openFiles === undefined ? command : ['sh', '-c', 'ulimit -n "$0" && exec "$@"', String(openFiles), ...command];
   const [program = '', ...args] = limited;
-  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  // In its own process group, which its standby shares.
+  const child = spawn(program, args, { detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
   const exit = exitOf(child);
   const output = { text: '' };
   const collect = (bytes: Buffer): void => {

@@ -62,7 +62,8 @@ function isWrapper(pid: number): boolean {
 /** The daemon's pid, from the process list, without running a command. */
 export const daemonOf = (home: string): readonly OwnedProcess[] => findProcesses(home, /src\/controller\/main\.ts/);
 export const reconcilersOf = (home: string): readonly OwnedProcess[] => findProcesses(home, /src\/controller\/service\/main\.ts/);
-export const balancersOf = (home: string): readonly OwnedProcess[] => findProcesses(home, /src\/balancer\/main\.ts/);
+export const balancersOf = (home: string): readonly OwnedProcess[] =>
+  findProcesses(home, /src\/balancer\/main\.ts/).filter(({ pid }) => !isWrapper(pid));
 
 /** Folders of existing machines of the local provider. */
 export const machinesOf = (home: string): readonly string[] => globSync(`${home}/local/machines/*`);

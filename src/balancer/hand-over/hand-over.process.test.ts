@@ -63,7 +63,7 @@ class Line {
     const hello = await waitFor('the last of them', () => last.isClosed || last.of('hello')[0], { everyMs: 5 });
     last.close();
     const pids = new Set([...this.pids.slice(1), ...(hello === true ? [] : [hello.pid])]);
-    for (const pid of pids) if (pid !== this.first.pid && isAlive(pid)) process.kill(pid, 'SIGKILL');
+    for (const pid of pids) if (pid !== this.first.pid && isAlive(pid)) process.kill(-pid, 'SIGKILL');
     await this.first.stop();
   }
 
@@ -271,7 +271,7 @@ test('ending a process during a hand-over leaves no successor behind', async () 
 test('a successor whose predecessor is killed before the successor serves ends', async () => {
   await withLine(async (line) => {
     const successor = await line.beginHandOver();
-    line.first.signal('SIGKILL');
+    line.first.killAll();
     await line.first.exited;
     expect(successor.isThere()).toBe(true);
     successor.goOn();

@@ -17,6 +17,7 @@ interface Inheritance {
 /** What a successor reads from its command line. */
 export interface Inherited {
   readonly fds: readonly number[];
+  /** 0 for a standby: its predecessor was killed. */
   readonly predecessors: number;
 }
 
@@ -58,7 +59,7 @@ export function startSuccessor(inheritance: Inheritance, clock: Clock, timeoutMs
   });
 }
 
-/** Reads the arguments after the config file's path. Undefined when this process has no predecessor. */
+/** Reads the arguments after the config file's path. Undefined when this process inherits nothing. */
 export function readInherited(sockets: string | undefined, predecessors: string | undefined): Inherited | undefined {
   if (sockets === undefined) return undefined;
   return { fds: Array.from({ length: Number(sockets) }, (_, index) => firstInherited + index), predecessors: Number(predecessors) };

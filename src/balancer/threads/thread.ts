@@ -1,3 +1,4 @@
+import { flushCompileCache } from 'node:module';
 import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../../shared/clock.ts';
 import { hasErrno, messageOf } from '../../shared/errors.ts';
@@ -45,6 +46,8 @@ port.on('message', (order: ThreadOrder) => void obey(order));
 plane.apply(setup.replicas);
 try {
   report({ type: 'listening', ...(await plane.listen(setup.listening)) });
+  // As in main.ts: a killed process writes no cache.
+  flushCompileCache();
 } catch (error) {
   report({ type: 'failed', code: hasErrno(error, 'EADDRINUSE') ? 'EADDRINUSE' : '', message: messageOf(error) });
 }

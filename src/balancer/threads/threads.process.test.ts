@@ -13,6 +13,7 @@ const set = (number: number) => ({ type: 'replicas', number, replicas: [], isKno
 
 test('a dead thread is replaced, its counts are cleared, and other threads serve on', async () => {
   const board = Board.create(2);
+  let changes = 0;
   const threads = new Threads(
     {
       config: balancerConfig('/nonexistent'),
@@ -25,19 +26,22 @@ test('a dead thread is replaced, its counts are cleared, and other threads serve
       onSuspect: () => undefined,
       tls: undefined,
       onApplied: () => undefined,
+      onSockets: () => (changes += 1),
     },
     set(0),
   );
   const counted = (): readonly number[] => [board.sumOfRows(board.rowCell('inFlight', 0, 0)), board.sumOfThreads('connections')];
   try {
     expect(await threads.start([])).toBe(4_711);
-    expect(counted()).toEqual([2, 2]);
+    expect([counted(), changes]).toEqual([[2, 2], 0]);
     for (const number of [1, 2, 3]) {
       threads.apply(set(number));
       await waitFor(`set ${number} in force`, () => threads.appliedByAll === number && threads.living === 2);
       // The dead thread's count is gone; each new thread has counted again.
       await waitFor('fresh counts', () => counted().join() === '2,2', { describe: counted });
     }
+    // A thread died at the first two sets, and each time another one listened.
+    expect(changes).toBe(4);
   } finally {
     await threads.stop(0);
   }

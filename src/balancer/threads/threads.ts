@@ -27,6 +27,8 @@ interface ThreadsOptions {
   readonly tls: TlsMaterial | undefined;
   /** Called when `appliedByAll` may have risen. */
   readonly onApplied: () => void;
+  /** Called when `fds` has changed after the start: a thread died, or its successor listens. */
+  readonly onSockets: () => void;
 }
 
 /** One numbered thread position, with the thread that runs there now. */
@@ -70,10 +72,12 @@ export class Threads {
       const own = inherited.filter((_, index) => index % this.#slots.length === thread).map((fd) => ({ fd }));
       return own.length > 0 ? own : [{ port: this.#port }];
     };
-    // The first thread starts alone: the port may be known only once it listens.
     this.#port = this.#options.config.port;
-    await this.#startAt(0, at(0));
-    await Promise.all(this.#slots.slice(1).map((_, index) => this.#startAt(index + 1, at(index + 1))));
+    // Without a port in the configuration, it is known only once the first thread listens.
+    const isFirstAlone = this.#port === 0;
+    if (isFirstAlone) await this.#startAt(0, at(0));
+    const others = [...this.#slots.keys()].slice(isFirstAlone ? 1 : 0);
+    await Promise.all(others.map((index) => this.#startAt(index, at(index))));
     return this.#port;
   }
 
@@ -171,6 +175,7 @@ export class Threads {
     switch (news.type) {
       case 'listening':
         this.#port = news.port;
+        if (slot.onStart === undefined) this.#options.onSockets();
         slot.onStart?.(undefined);
         break;
       case 'failed':
@@ -191,7 +196,7 @@ export class Threads {
   }
 
   #onGone(slot: ThreadSlot, index: number, why: string): void {
-    const { board, clock, logger, onApplied } = this.#options;
+    const { board, clock, logger, onApplied, onSockets } = this.#options;
     slot.thread = undefined;
     board.clearThread(index);
     slot.onEnd?.();
@@ -200,6 +205,7 @@ export class Threads {
     // A set that waited only for the dead thread is in force now.
     onApplied();
     if (this.#isEnding || !hadStarted) return;
+    onSockets();
     slot.deaths = clock.monotonic() - slot.startedAt >= healthyMs ? 1 : slot.deaths + 1;
     logger.error({ thread: index, deaths: slot.deaths, why }, 'A thread died; its connections are lost, and another one is started');
     clock.after(delayMs(restartBackoff, slot.deaths - 1), () => {

@@ -222,6 +222,9 @@ export class BalancerClient implements EndpointSink {
       case 'suspect':
         listeners.suspect(report.replicaId, report.reason);
         break;
+      case 'standby':
+        // The supervisor follows it.
+        break;
     }
   }
 }

@@ -5,9 +5,10 @@ import { hangMs, watchForHang } from './hang-watch.ts';
 /** A watched process whose heartbeats and CPU waits the test sets. */
 function aWatch() {
   const clock = new FakeClock();
-  const process = { heartbeats: 0, waitedMs: 0 };
+  const process = { heartbeats: 0, waitedMs: 0, isStopped: false };
   let hangs = 0;
-  const cancel = watchForHang({ heartbeats: () => process.heartbeats, waitedMs: () => process.waitedMs }, clock, () => (hangs += 1));
+  const watched = { heartbeats: () => process.heartbeats, waitedMs: () => process.waitedMs, isStopped: () => process.isStopped };
+  const cancel = watchForHang(watched, clock, () => (hangs += 1));
   return { clock, process, hangs: () => hangs, cancel };
 }
 
@@ -36,6 +37,18 @@ test('time waiting for a CPU does not count as silence', async () => {
   }
   expect(hangs()).toBe(0);
   await clock.advance(hangMs);
+  expect(hangs()).toBe(1);
+});
+
+test('a stopped process hangs after two seconds, even on a busy machine', async () => {
+  const { clock, process, hangs } = aWatch();
+  for (const isStopped of [true, false, true]) {
+    process.isStopped = isStopped;
+    await clock.advance(1_000);
+  }
+  expect(hangs()).toBe(0);
+  process.waitedMs += 1_000;
+  await clock.advance(1_000);
   expect(hangs()).toBe(1);
 });
 

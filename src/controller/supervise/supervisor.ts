@@ -8,6 +8,7 @@ import {
   identifyProcess,
   isAlive,
   isProcessIdentity,
+  isStopped,
   sameProcess,
   signalProcess,
   type ProcessIdentity,
@@ -53,6 +54,8 @@ interface SupervisorDeps {
 const healthyMs = 30_000;
 const failingAfterDeaths = 6;
 const helloTimeoutMs = 15_000;
+/** A standby holds queued connections, which a new process would lose. It gets more time on a loaded machine. */
+const standbyTimeoutMs = 60_000;
 const pollMs = 20;
 /** How long an unknown process may take to send its hello before everything is ended, ms. */
 const lastCheckMs = 2_000;
@@ -72,6 +75,8 @@ export class Supervisor {
   #greeting: Greeting | undefined;
   /** Started, but no hello received yet, or none again. */
   #silent: ProcessIdentity | undefined;
+  /** Becomes the next process by itself: the standby of the one that died. */
+  #standby: ProcessIdentity | undefined;
   /** Processes that handed over and may still be finishing their work. */
   #former: readonly ProcessIdentity[] = [];
   /** A process started by this supervisor is as desired, unless `renew` changed that since. */
@@ -135,25 +140,31 @@ export class Supervisor {
   /** Ends the process at once and starts no other. */
   kill(): void {
     this.#stop.abort();
-    for (const one of [this.identity, this.#silent, ...this.#former]) if (one !== undefined) signalProcess(one, 'SIGKILL');
+    for (const one of this.#known) if (one !== undefined) signalProcess(one, 'SIGKILL');
   }
 
   /** Ends the process: SIGTERM, after `graceMs` SIGKILL. Settles when it is gone. */
   async end(graceMs: number): Promise<void> {
-    const known = [this.identity, this.#silent, ...this.#former];
+    const known = this.#known;
     await this.release();
     const { clock } = this.#deps;
     // Another process may have been started during the release.
-    const all = new Set([...known, this.#silent].filter((one) => one !== undefined));
+    const all = new Set([...known, ...this.#known]);
     const endOther = async (): Promise<void> => {
       // A process that was just being found, or just replaced the known one, is identified only by its socket.
       const found = await greet(this.#what.socketPath, { clock, timeoutMs: lastCheckMs });
       found?.socket.destroy();
       // A process that is asked twice does not finish its work.
-      if (found !== undefined && ![...all].some((one) => sameProcess(one, found.identity)))
-        await endProcess(found.identity, graceMs, clock);
+      const others = allOf(found).filter((other) => ![...all].some((one) => sameProcess(one, other)));
+      await Promise.all(others.map((one) => endProcess(one, graceMs, clock)));
     };
     await Promise.all([endOther(), ...[...all].map((one) => endProcess(one, graceMs, clock))]);
+  }
+
+  /** All processes, standbys first: the end of the process they follow would make them the next one. */
+  get #known(): readonly ProcessIdentity[] {
+    const others = [this.#standby, this.#silent, ...this.#former].filter((one) => one !== undefined);
+    return [...allOf(this.#greeting), ...others];
   }
 
   async #run(): Promise<void> {
@@ -187,6 +198,7 @@ export class Supervisor {
     this.#crashes.add(this.#whyEnded());
     this.#deps.onDown(this.#deaths >= failingAfterDeaths, this.#end);
     this.#end = 'died';
+    if (this.#standby !== undefined) return true;
     // No backoff after the first death.
     await clock.sleep(delayMs(restartBackoff, this.#deaths - 1), this.#stop.signal);
     return true;
@@ -203,15 +215,22 @@ export class Supervisor {
       const { identity } = current;
       this.#greeting = current;
       this.#silent = undefined;
+      this.#standby = undefined;
       this.#deps.onUp(identity);
       this.#cancelRenewal = this.#renewIfOld(current);
       const { heartbeats } = current;
-      const watched = { heartbeats, waitedMs: () => cpuWaitMs(identity.pid) };
+      const watched = { heartbeats, waitedMs: () => cpuWaitMs(identity.pid), isStopped: () => isStopped(identity.pid) };
       const cancelWatch = watchForHang(watched, this.#deps.clock, () => this.#killHung(identity));
       await current.closed;
       this.#cancelRenewal();
       cancelWatch();
       this.#greeting = undefined;
+      const standby = current.standby();
+      if (standby !== undefined && isAlive(standby)) {
+        // A process that hands over or ends as intended first ends its standby.
+        this.#standby = standby;
+        return;
+      }
       current = await this.#greet();
       if (current === undefined || sameProcess(current.identity, identity)) continue;
       this.#deps.log.info({ process: this.#what.name, pid: current.identity.pid }, 'a process handed over');
@@ -255,12 +274,16 @@ export class Supervisor {
 
   async #startAndGreet(): Promise<Greeting | undefined> {
     const { clock } = this.#deps;
+    const standby = this.#standby;
+    this.#standby = undefined;
     // The process lives but sends no hello: it hangs, or its socket is gone. Two of a kind must never run side by side.
     if (this.#silent !== undefined) await endProcess(this.#silent, 0, clock);
     if (this.#stop.signal.aborted) return undefined;
-    this.#mayBeOld = false;
-    const hasExited = this.#spawn();
-    const deadline = clock.monotonic() + helloTimeoutMs;
+    const isStarting = standby !== undefined && isAlive(standby);
+    if (isStarting) this.#silent = standby;
+    this.#mayBeOld = isStarting;
+    const hasExited = isStarting ? () => !isAlive(standby) : this.#spawn();
+    const deadline = clock.monotonic() + (isStarting ? standbyTimeoutMs : helloTimeoutMs);
     while (!this.#stop.signal.aborted && clock.monotonic() < deadline) {
       const greeting = await this.#greet();
       if (greeting !== undefined) return greeting;
@@ -308,8 +331,13 @@ export async function endAt(socketPath: string, { clock, greetMs, graceMs, ident
   const greeting = await greet(socketPath, { clock, timeoutMs: greetMs });
   greeting?.socket.destroy();
   const written = identityFile === undefined ? undefined : readJsonFile(identityFile)?.value;
-  const identity = greeting?.identity ?? (isProcessIdentity(written) ? written : undefined);
-  if (identity !== undefined) await endProcess(identity, graceMs, clock);
+  const all = greeting === undefined && isProcessIdentity(written) ? [written] : allOf(greeting);
+  await Promise.all(all.map((one) => endProcess(one, graceMs, clock)));
+}
+
+/** A process and what would follow it, in the order in which to end them. */
+function allOf(greeting: Greeting | undefined): readonly ProcessIdentity[] {
+  return greeting === undefined ? [] : [greeting.standby(), greeting.identity].filter((one) => one !== undefined);
 }
 
 /** SIGTERM, after `graceMs` SIGKILL. Settles when exactly that process is gone. */

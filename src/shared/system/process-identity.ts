@@ -88,6 +88,16 @@ export function isAlive(identity: ProcessIdentity): boolean {
   return now !== undefined && sameProcess(now, identity);
 }
 
+/** Whether a signal (SIGSTOP, SIGTSTP) has stopped the process; false while a debugger holds it, and without /proc. */
+export function isStopped(pid: number): boolean {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    return stat[stat.lastIndexOf(')') + 2] === 'T';
+  } catch {
+    return false;
+  }
+}
+
 /** Sends a signal to the identified process; false when it has already ended. */
 export function signalProcess(identity: ProcessIdentity, signal: NodeJS.Signals): boolean {
   if (!isAlive(identity)) return false;

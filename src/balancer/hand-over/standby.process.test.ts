@@ -1,0 +1,52 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { ControlLink, withBalancer, type RunningBalancer } from '../../../test/support/balancer.ts';
+import { groupOf } from '../../../test/support/leaks.ts';
+import { waitFor } from '../../../test/support/wait-for.ts';
+
+/** Waits for the report of a standby other than the given ones; returns its pid. */
+const standbyOf = ({ link }: RunningBalancer, ...former: readonly number[]): Promise<number> =>
+  waitFor('a standby', () => {
+    const pids = [link.of('hello')[0]?.standby, ...link.of('standby').map(({ pid }) => pid)];
+    return pids.findLast((pid) => pid !== undefined && !former.includes(pid));
+  });
+
+test('a standby becomes the next balancer with the same pid, and has a standby of its own', async () => {
+  await withBalancer([], async (balancer) => {
+    const standby = await standbyOf(balancer);
+    balancer.signal('SIGKILL');
+    expect((await fetch(balancer.url)).status).toBe(503);
+    const next = new ControlLink(balancer.config.controlSocket);
+    const hello = await waitFor('its hello', () => next.of('hello')[0]);
+    next.close();
+    expect([hello.pid, hello.standby === undefined]).toEqual([standby, false]);
+  });
+});
+
+test('a killed standby is replaced and reported, and the balancer serves on', async () => {
+  await withBalancer([], async (balancer) => {
+    const first = await standbyOf(balancer);
+    process.kill(first, 'SIGKILL');
+    expect(await standbyOf(balancer, first)).not.toBe(first);
+    expect((await fetch(balancer.url)).status).toBe(503);
+  });
+});
+
+test('a balancer that ends as intended leaves no standby', async () => {
+  await withBalancer([], async (balancer) => {
+    await standbyOf(balancer);
+    balancer.signal('SIGTERM');
+    expect(await balancer.exited).toBe(0);
+    expect(groupOf(balancer.pid)).toEqual([]);
+  });
+});
+
+test('a balancer that could not hand over has a standby again', async () => {
+  await withBalancer([], async (balancer) => {
+    const first = await standbyOf(balancer);
+    writeFileSync(join(balancer.config.controlSocket, '..', 'balancer.json'), '{');
+    balancer.link.send('{"type":"hand-over"}');
+    expect(await standbyOf(balancer, first)).not.toBe(first);
+  });
+});
