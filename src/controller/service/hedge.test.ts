@@ -87,3 +87,40 @@ test('with one zone left, the hedge stacks its spot replicas there', async () =>
     change,
   );
 });
+
+test('an interruption notice is recorded once, and its zone has one loss, also after a restart', async () => {
+  await withWorld(
+    async (world) => {
+      await world.untilReady(2);
+      await advance(world, 60);
+      const replica = (await world.replicas()).find(({ offer, state }) => offer?.zone === 'a' && isAlive(state));
+      const machine = world.cloud.living.find(({ id }) => id === replica?.machineId);
+      if (replica === undefined || machine === undefined) throw new Error('no replica is in zone a');
+      // No other machine comes, so the replica serves on.
+      world.cloud.conduct.bootMs = 900_000;
+      world.cloud.announce(machine.id, { kind: 'interruption', at: world.clock.now() + 600_000 });
+      await advance(world, 10);
+      const noticed = (await world.store.zones.list())['fake|r1|a'];
+      const saved = (await world.store.services.get('chat'))?.memory.placement?.refusals[0]?.at;
+      await advance(world, 10);
+      expect((await world.store.zones.list())['fake|r1|a']).toEqual(noticed);
+      expect(saved).toBeDefined();
+      expect((await world.store.services.get('chat'))?.memory.placement?.refusals[0]?.at).toBe(saved);
+      await advance(world, 100);
+      await world.crash();
+      await world.start();
+      await advance(world, 20);
+      expect((await world.states())[replica.id - 1]).toBe(`${replica.id} READY`);
+      world.cloud.preempt(machine.id);
+      await advance(world, 20);
+      const causes = (await world.historyOf(replica.id)).map(([cause]) => cause);
+      expect(causes.filter((cause) => cause === 'interruption-notice').length).toBe(1);
+      const after = (await world.store.zones.list())['fake|r1|a'];
+      expect([after?.losses, after?.changedAt]).toEqual([noticed?.losses, noticed?.changedAt]);
+    },
+    policy,
+    1,
+    offers,
+    change,
+  );
+});

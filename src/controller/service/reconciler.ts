@@ -42,6 +42,8 @@ export class Reconciler implements Loop {
   readonly #drivers = new Map<number, ReplicaDriver>();
   /** Ids of replicas that ended while this process drove them. */
   readonly #ended = new Set<number>();
+  /** Ids of replicas whose loss is recorded for their zone. */
+  readonly #lost = new Set<number>();
   readonly #versions = new Map<number, Task>();
   readonly #load: LoadMeter;
   readonly #canary: CanaryWatch;
@@ -81,6 +83,7 @@ export class Reconciler implements Loop {
     const { reports, clock } = this.#context;
     const driver = this.#drivers.get(id);
     if (loss?.type === 'gone') {
+      if (driver !== undefined && loss.cause === 'preempted') await this.#reclaimed(driver);
       if (driver !== undefined) reports.report(id, { isGone: true, end: { cause: loss.cause, reason: loss.reason, killed: true } });
       return this.#context.wake();
     }
@@ -89,10 +92,25 @@ export class Reconciler implements Loop {
     reports.report(id, { machine });
     await this.#silenceChanged(driver, before, machine);
     if (loss?.type === 'leaving' && driver !== undefined && reports.of(id).notice === undefined) {
-      reports.report(id, { notice: { noticedAt: clock.now(), reclaimedAt: loss.at, reason: loss.reason } });
-      await driver.handle.patch({}, { cause: 'interruption-notice', message: loss.reason });
+      const noticedAt = await this.#reclaimed(driver);
+      reports.report(id, { notice: { noticedAt: noticedAt ?? clock.now(), reclaimedAt: loss.at, reason: loss.reason } });
+      if (noticedAt === undefined) await driver.handle.patch({}, { cause: 'interruption-notice', message: loss.reason });
       this.#context.wake();
     }
+  }
+
+  /**
+   * Records the loss for the zone of a machine, once: the provider repeats its notice at each poll, and the end follows.
+   * Returns when the notice was recorded, also by an earlier process; undefined when it was not.
+   */
+  async #reclaimed({ handle: { id, record } }: ReplicaDriver): Promise<number | undefined> {
+    const { store, name, key, zones } = this.#context;
+    if (this.#lost.has(id)) return undefined;
+    const events = await store.events.list({ subject: name, subjectKey: key });
+    const notice = events.find(({ replicaId, cause }) => replicaId === id && cause === 'interruption-notice');
+    this.#lost.add(id);
+    if (notice === undefined && record.offer !== null) zones.lost(record.offer);
+    return notice?.at;
   }
 
   async #silenceChanged(driver: ReplicaDriver | undefined, before: MachineReport, after: MachineReport): Promise<void> {
@@ -238,6 +256,7 @@ export class Reconciler implements Loop {
       // The next pass starts another driver.
       if (!isEnded(handle.state)) return;
       this.#ended.add(id);
+      this.#lost.delete(id);
       this.#handles.delete(id);
       this.#context.reports.forget(id);
     };
