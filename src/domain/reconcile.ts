@@ -1,8 +1,8 @@
 import { canonicalJson } from '../shared/json.ts';
 import { decideTarget, initialAutoscaler, nextDecisionMs, requestRate, withinBounds } from './autoscale.ts';
 import { signalsOf } from './autoscale-signals.ts';
-import { budgetOf, reportBudget } from './cost-limit.ts';
-import { Draft, type Decision, type World } from './decision.ts';
+import { budgetOf, forgetBudget, reportBudget } from './cost-limit.ts';
+import { Draft, type Decision, type Launch, type World } from './decision.ts';
 import { countReplicas, type PlannedReplica } from './plan.ts';
 import { type ReplicaRecord, type ServiceRecord, subjectEvent } from './records.ts';
 import { launchGate, type LaunchGate } from './replica/crash-loop.ts';
@@ -298,6 +298,7 @@ function scale(
   const gates = new Map([goal.version, goal.fallback ?? goal.version].map((version) => [version, gateFor(version)]));
   const launched = new Map<number, number>();
   const budget = budgetOf(task.service?.maxHourlyCost, draft.replicas);
+  const delayed: Pick<Launch, 'version' | 'market'>[] = [];
   for (const action of actions) {
     if (action.type === 'stop') {
       if (isInventoryKnown) draft.stop(action.replicaId, whyStopped(action.replicaId));
@@ -307,11 +308,17 @@ function scale(
     const gate = gates.get(version) ?? gateFor(version);
     const living = planned.filter((replica) => replica.version === version && isAlive(replica.state)).length + (launched.get(version) ?? 0);
     if (gate.notBefore > now) draft.wakeAt = Math.min(draft.wakeAt ?? Number.POSITIVE_INFINITY, gate.notBefore);
-    if (living >= gate.atMost || gate.gaveUp || gate.notBefore > now) continue;
+    if (gate.gaveUp) continue;
+    if (living >= gate.atMost || gate.notBefore > now) {
+      delayed.push({ version, market });
+      continue;
+    }
     if (!budget.allows({ version, market })) continue;
     launched.set(version, (launched.get(version) ?? 0) + 1);
     draft.launch({ version, market, reason: `${desiredText}.` });
   }
+  // Without these, the limit would seem to end with each backoff.
+  for (const launch of delayed) budget.allows(launch);
   reportBudget(draft, budget.refused, { desiredText, limitUsd: task.service?.maxHourlyCost ?? 0 });
 }
 
@@ -374,6 +381,7 @@ function removed(draft: Draft): Decision {
   for (const { id, state } of draft.replicas)
     // A failed termination is retried in each pass.
     if (isAlive(state) || state === 'UNKNOWN') draft.stop(id, { cause: 'service-down', reason: 'The service is being terminated.' });
+  forgetBudget(draft);
   reportState(draft, 0, false);
   const left = draft.replicas.filter(({ state }) => !isEnded(state));
   const isGivenUp = service.purge && left.every(({ state }) => state === 'FAILED_CLEANUP');
