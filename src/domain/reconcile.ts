@@ -13,9 +13,9 @@ import type { ReplicaEnd } from './replica/replica-report.ts';
 import { finalStates, isAlive, isEnded, isFailed } from './replica/replica-state.ts';
 import { needsReplacement, silentToEnd, type SilentReplica } from './replica/silent-machines.ts';
 import { attemptsAtOnce, isRolledOut, isSameProbe, isSameProgram, planRollout, provenVersionOf } from './rollout.ts';
-import { firstToEnd, hedgeMarkets } from './spot/hedge.ts';
-import { hedgeFactsOf } from './spot/hedged-service.ts';
-import { marketOf, spotPlacerOf, wantedMarkets, type MarketCounts } from './spot/markets.ts';
+import { firstToEnd } from './spot/hedge.ts';
+import { marketOf, type MarketCounts } from './spot/markets.ts';
+import { hedgeFor, splitByMarket } from './spot/split-by-market.ts';
 import { serviceState, type ServiceState } from './service-state.ts';
 import type { ReplicaPolicy, Task } from './task.ts';
 import { advanceUpdate, isAccepted, isStaged, withdrawShare } from './update-stage.ts';
@@ -224,35 +224,6 @@ function gateOf(service: ServiceRecord, version: number, attempts: number, now: 
   return { ...gate, gaveUp: gate.gaveUp || (isStopped && !hasWorked) };
 }
 
-/** Wanted replicas by market, for each version whose file does not leave the market to the search. */
-function splitByMarket(
-  world: World,
-  { remaining, ...numbers }: { readonly remaining: readonly ReplicaRecord[]; readonly target: number; readonly desired: number },
-): ReadonlyMap<number, MarketCounts> {
-  const readySpot = remaining.filter((replica) => replica.state === 'READY' && marketOf(replica) === 'spot').length;
-  const counts = [...world.versions].map(([version, task]) => {
-    const facts = hedgeFor(world, task, remaining, numbers.desired);
-    const hedged = facts && hedgeMarkets(facts);
-    return [version, wantedMarkets(task, { ...numbers, readySpot, hedged })] as const;
-  });
-  return new Map(counts.flatMap(([version, wanted]) => (wanted === undefined ? [] : [[version, wanted] as const])));
-}
-
-/** Input of the hedge; undefined for other placers, and while no search has seen the zones. */
-function hedgeFor(
-  { service, zoneHistories: histories, replicas, now }: World,
-  task: Task,
-  remaining: readonly ReplicaRecord[],
-  desired: number,
-): ReturnType<typeof hedgeFactsOf> {
-  const policy = task.service?.replicaPolicy;
-  if (policy === undefined || spotPlacerOf(task) !== 'hedge') return undefined;
-  const target = Math.max(0, desired - policy.baseOndemandFallbackReplicas);
-  const facts = hedgeFactsOf({ placement: service.memory.placement, histories, target, now }, remaining, replicas);
-  // As a default it needs several zones; a file may request it for one.
-  return policy.spotPlacer === undefined && (facts?.zones.length ?? 0) < 2 ? undefined : facts;
-}
-
 /** Launches missing replicas, as far as the crash-loop guard allows, and stops surplus ones and those of other versions. */
 function scale(
   draft: Draft,
@@ -268,7 +239,7 @@ function scale(
   },
 ): void {
   const { now, isInventoryKnown, service, inFlight } = draft.world;
-  const facts = hedgeFor(draft.world, task, remaining, goal.target);
+  const facts = hedgeFor(draft.world, goal.version, remaining, goal.target);
   const endsFirst = facts && firstToEnd(facts);
   const planned = withCapacity(task, remaining).map((replica) => {
     const { type } = draft.report(replica.id).machine;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { anOffer, someResources } from '../../../test/support/builders.ts';
-import { withWorld, type World } from '../../../test/support/service-world.ts';
+import { updateWorld, withWorld, type World } from '../../../test/support/service-world.ts';
 import { isAlive } from '../../domain/replica/replica-state.ts';
 import { ProviderRefusal } from '../../providers/provider-refusal.ts';
 
@@ -8,6 +8,7 @@ const onDemandOffer = anOffer({ provider: 'fake', region: 'r1', instanceType: 's
 const inZone = (zone: string, hourlyUsd = 0.3) => ({ ...onDemandOffer, zone, spot: true, hourlyUsd });
 const offers = [onDemandOffer, inZone('a'), inZone('b'), inZone('c')];
 const change = { resources: { order: 'any', choices: [someResources({ useSpot: true })] } } as const;
+const inRegion = (region: string) => ({ resources: { order: 'any', choices: [someResources({ region, useSpot: true })] } }) as const;
 const policy = { spotPlacer: 'hedge' } as const;
 
 /** Zones of the living replicas with a machine, the on-demand ones as `od`. */
@@ -123,4 +124,34 @@ test('an interruption notice is recorded once, and its zone has one loss, also a
     offers,
     change,
   );
+});
+
+test('after an update to other regions, the hedge knows only their zones', async () => {
+  const elsewhere = { ...onDemandOffer, region: 'r2', hourlyUsd: 2 };
+  const one = { ...elsewhere, zone: 'x', spot: true, hourlyUsd: 0.9 };
+  for (const [given, usesFallback] of [
+    [[one], false],
+    [[one, { ...one, zone: 'y' }, { ...one, zone: 'z' }], true],
+  ] as const) {
+    await withWorld(
+      async (world) => {
+        await world.untilReady(2);
+        await updateWorld(world, { ...inRegion('r2'), run: 'another program' });
+        await advance(world, 120);
+        const zones = await zonesOf(world);
+        expect(zones.every((zone) => given.some((offer) => offer.zone === zone))).toBe(true);
+        expect(new Set(zones).size).toBe(Math.min(given.length, zones.length));
+        world.cloud.conduct.answerTo = ({ spot }) =>
+          spot ? { refusal: new ProviderRefusal('capacity', 'zone', 'fake: no spot machine is left.') } : {};
+        for (const { id } of world.cloud.living) world.cloud.preempt(id);
+        await advance(world, 60);
+        // As the default, the hedge needs several zones: those of the earlier version do not count.
+        expect((await zonesOf(world)).includes('od')).toBe(usesFallback);
+      },
+      {},
+      1,
+      [...offers, elsewhere, ...given],
+      inRegion('r1'),
+    );
+  }
 });
