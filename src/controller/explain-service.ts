@@ -24,6 +24,7 @@ const searchCauses = new Set([
   'provision',
   'address',
   'interruption-notice',
+  'rebalance-recommendation',
   'interruption',
   'preempted',
   'machine-lost',

@@ -7,6 +7,7 @@ import { countReplicas, type PlannedReplica } from './plan.ts';
 import { type ReplicaRecord, type ServiceRecord, subjectEvent } from './records.ts';
 import { launchGate, type LaunchGate } from './replica/crash-loop.ts';
 import { interruptedToDrain } from './replica/interruptions.ts';
+import { movedToDrain, replicasToMove } from './replica/rebalance.ts';
 import { fleetOf, withCapacity } from './replica/replica-capacity.ts';
 import { policyAt } from './replica-schedule.ts';
 import type { ReplicaEnd } from './replica/replica-report.ts';
@@ -37,12 +38,12 @@ export function reconcile(world: World): Decision {
     return notice === undefined ? [] : [{ id, state, notice }];
   });
   const replaced = new Set([...silent, ...interrupted].map(({ id }) => id));
-  const remaining = draft.replicas.filter(({ id }) => !replaced.has(id));
-  const target = autoscale(draft, { task, policy: replicaPolicy }, remaining);
+  const serving = draft.replicas.filter(({ id }) => !replaced.has(id));
+  const target = autoscale(draft, { task, policy: replicaPolicy }, serving);
   const desired = target === 0 && replicaPolicy.minReplicas === 0 ? 0 : target + replicaPolicy.numOverprovision;
   const worked = workedVersion(draft);
   const fallback = fallbackOf(draft);
-  const limits = advanceUpdate(draft, { policy: task.service.update, target: desired, fallback, remaining });
+  const limits = advanceUpdate(draft, { policy: task.service.update, target: desired, fallback, remaining: serving });
   const gateFor = (version: number): LaunchGate =>
     gateOf(draft.service, version, attemptsAtOnce({ target: desired, fallback, limits }), world.now);
   const { gaveUp } = gateFor(world.service.version);
@@ -52,12 +53,19 @@ export function reconcile(world: World): Decision {
     gaveUp && worked !== undefined
       ? { target: desired, version: worked, fallback: undefined, limits: task.service.update }
       : { target: desired, version: world.service.version, fallback, limits };
-  const markets = splitByMarket(world, { remaining, target, desired });
+  // During an update, the new replicas are the replacements.
+  const recommended = serving.filter(({ id }) => draft.memory.update === undefined && draft.report(id).recommendation !== undefined);
+  const moved = replicasToMove(recommended, desired, { policy: replicaPolicy, update: task.service.update });
+  const remaining = serving.filter((replica) => !moved.includes(replica));
+  const markets = splitByMarket(world, { remaining, moved, target, desired });
   scale(draft, task, { remaining, goal: { ...goal, markets, atLeast: target }, gateFor });
-  const readyOthers = remaining.filter(({ state }) => state === 'READY').length;
+  const readyOthers = serving.filter(({ state }) => state === 'READY').length;
   const facts = { readyOthers, desired, graceMs: gracefulTerminationSeconds * 1_000, now: world.now };
   for (const id of interruptedToDrain(interrupted, facts))
     draft.stop(id, { cause: 'interruption', reason: draft.report(id).notice?.reason ?? '' });
+  const readyUnmoved = remaining.filter(({ state }) => state === 'READY').length;
+  for (const id of movedToDrain(moved, readyUnmoved, desired))
+    draft.stop(id, { cause: 'interruption', reason: draft.report(id).recommendation ?? '' });
   for (const { id, answers } of silentToEnd(silent, readyOthers, desired)) {
     const { machine } = draft.report(id);
     if (machine.type !== 'silent' && machine.type !== 'back') continue;

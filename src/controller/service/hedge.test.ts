@@ -155,3 +155,39 @@ test('after an update to other regions, the hedge knows only their zones', async
     );
   }
 });
+
+test('a recommended replica serves until its spot replacement in another zone is ready, also over a restart', async () => {
+  await withWorld(
+    async (world) => {
+      await world.untilReady(2);
+      await advance(world, 120);
+      const before = await zonesOf(world);
+      const replica = (await world.replicas()).find(({ offer, state }) => offer?.zone === 'a' && isAlive(state));
+      const machine = world.cloud.living.find(({ id }) => id === replica?.machineId);
+      if (replica === undefined || machine === undefined) throw new Error('no replica is in zone a');
+      world.cloud.conduct.bootMs = 60_000;
+      world.cloud.announce(machine.id, { kind: 'rebalance', at: undefined });
+      await advance(world, 30);
+      const during = await zonesOf(world);
+      expect([during.length, during.includes('od')]).toEqual([before.length + 1, false]);
+      expect(during.filter((zone) => zone === 'a')).toEqual(before.filter((zone) => zone === 'a'));
+      await world.crash();
+      // The provider repeats the recommendation late.
+      machine.notice = undefined;
+      await world.start();
+      await advance(world, 20);
+      const states = await world.states();
+      expect(states).toContain(`${replica.id} READY`);
+      expect(states.filter((state) => state.endsWith(' PROVISIONING')).length).toBe(1);
+      await advance(world, 60);
+      expect((await world.replicas()).find(({ id }) => id === replica.id)?.state).toBe('PREEMPTED');
+      expect((await zonesOf(world)).length).toBe(before.length);
+      const causes = (await world.historyOf(replica.id)).map(([cause]) => cause);
+      expect(causes.filter((cause) => cause === 'rebalance-recommendation').length).toBe(1);
+    },
+    policy,
+    1,
+    offers,
+    change,
+  );
+});

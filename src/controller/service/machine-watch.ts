@@ -12,7 +12,7 @@ import type { ServiceContext } from './service-context.ts';
 /** The provider's report about a replica's machine. `loss` is undefined while nothing is wrong with the machine. */
 export interface SeenMachine {
   readonly replicaId: number;
-  readonly loss: Exclude<MachineLoss, { readonly type: 'doubtful' }> | undefined;
+  readonly loss: MachineLoss | undefined;
 }
 
 interface MachineListener {
@@ -51,7 +51,7 @@ async function inspectProvider(
     if (loss === undefined) context.zones.running(offer);
     // A provider that reclaims spot machines has no capacity there: the replacement must try other zones first.
     else if (offer.spot && !('cause' in loss && loss.cause === 'machine-lost')) refuseOffer(context, offer, loss.reason);
-    await listener.seen({ replicaId, loss: loss?.type === 'doubtful' ? undefined : loss });
+    await listener.seen({ replicaId, loss });
   }
 }
 

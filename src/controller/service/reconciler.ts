@@ -91,6 +91,11 @@ export class Reconciler implements Loop {
     const machine = nextMachineReport(before, loss?.type === 'silent' ? loss : undefined, clock.monotonic());
     reports.report(id, { machine });
     await this.#silenceChanged(driver, before, machine);
+    if (loss?.type === 'doubtful' && driver !== undefined && reports.of(id).recommendation === undefined) {
+      reports.report(id, { recommendation: loss.reason });
+      await driver.handle.patch({}, { cause: 'rebalance-recommendation', message: loss.reason });
+      this.#context.wake();
+    }
     if (loss?.type === 'leaving' && driver !== undefined && reports.of(id).notice === undefined) {
       const noticedAt = await this.#reclaimed(driver);
       reports.report(id, { notice: { noticedAt: noticedAt ?? clock.now(), reclaimedAt: loss.at, reason: loss.reason } });
@@ -160,8 +165,21 @@ export class Reconciler implements Loop {
     if (this.#service === undefined) return this.#finished();
     await this.#loadVersions(replicas.filter(({ state }) => !isEnded(state)).map(({ version }) => version));
     this.#trackHandles(replicas);
+    await this.#recallRecommendations();
     endpoint.refresh();
     await checkReadyReplicas(this.#context, [...this.#handles.values()]);
+  }
+
+  /**
+   * Reports rebalance recommendations of an earlier process again. A provider may take a minute to repeat one; meanwhile
+   * the replacement would end as surplus.
+   */
+  async #recallRecommendations(): Promise<void> {
+    const { store, name, key, reports } = this.#context;
+    if (![...this.#handles.values()].some(({ record }) => record.offer?.spot === true)) return;
+    for (const { replicaId, cause, message } of await store.events.list({ subject: name, subjectKey: key }))
+      if (cause === 'rebalance-recommendation' && replicaId !== null && this.#handles.has(replicaId))
+        reports.report(replicaId, { recommendation: message });
   }
 
   async tick(signal: AbortSignal): Promise<void> {

@@ -1,13 +1,16 @@
 import type { World } from '../decision.ts';
 import type { ReplicaRecord } from '../records.ts';
+import { isAlive } from '../replica/replica-state.ts';
 import { hedgeMarkets } from './hedge.ts';
 import { hedgeFactsOf } from './hedged-service.ts';
 import { searchOf } from './known-markets.ts';
 import { marketOf, spotPlacerOf, wantedMarkets, type MarketCounts } from './markets.ts';
 
 interface SplitFacts {
-  /** The replicas that count: without those that are interrupted or silent. */
+  /** The replicas that count: without those that are interrupted or silent, or moved. */
   readonly remaining: readonly ReplicaRecord[];
+  /** Replicas that serve until their replacements are ready; see `replicasToMove`. */
+  readonly moved: readonly ReplicaRecord[];
   /** What the load requires. */
   readonly target: number;
   /** The same with overprovisioning. */
@@ -15,14 +18,26 @@ interface SplitFacts {
 }
 
 /** Wanted replicas by market, for each version whose file does not leave the market to the search. */
-export function splitByMarket(world: World, { remaining, ...numbers }: SplitFacts): ReadonlyMap<number, MarketCounts> {
-  const readySpot = remaining.filter((replica) => replica.state === 'READY' && marketOf(replica) === 'spot').length;
+export function splitByMarket(world: World, { remaining, moved, ...numbers }: SplitFacts): ReadonlyMap<number, MarketCounts> {
+  const readySpot = [...remaining, ...moved].filter((replica) => replica.state === 'READY' && marketOf(replica) === 'spot').length;
   const counts = [...world.versions].map(([version, task]) => {
-    const facts = hedgeFor(world, version, remaining, numbers.desired);
-    const hedged = facts && hedgeMarkets(facts);
-    return [version, wantedMarkets(task, { ...numbers, readySpot, hedged })] as const;
+    const facts = hedgeFor(world, version, inPlaceOf(moved, remaining), numbers.desired);
+    return [version, wantedMarkets(task, { ...numbers, readySpot, hedged: facts && hedgeMarkets(facts) })] as const;
   });
   return new Map(counts.flatMap(([version, wanted]) => (wanted === undefined ? [] : [[version, wanted] as const])));
+}
+
+/**
+ * The replicas as the hedge counts them: each replacement of a moved replica as ready, because the moved one serves until
+ * then; before, the moved one itself. Otherwise the hedge would add an on-demand replica for each recommendation.
+ */
+function inPlaceOf(moved: readonly ReplicaRecord[], remaining: readonly ReplicaRecord[]): readonly ReplicaRecord[] {
+  if (moved.length === 0) return remaining;
+  const starting = remaining.filter(({ state, offer }) => isAlive(state) && state !== 'READY' && offer !== null).slice(0, moved.length);
+  return [
+    ...remaining.map((replica) => (starting.includes(replica) ? { ...replica, state: 'READY' as const } : replica)),
+    ...moved.slice(starting.length),
+  ];
 }
 
 /** Input of the hedge of a version; undefined for other placers, and while no search has seen the version's zones. */
