@@ -77,7 +77,7 @@ test('the limit caps launches, with one event and a field that ends with the rea
   expect([raised.launch.length, raised.service.memory?.costLimited]).toEqual([2, undefined]);
 });
 
-test('a backoff does not end the limit, so its event is not repeated; the end of the service ends it', () => {
+test('after a backoff the event of the limit is not repeated', () => {
   const service = aService({ version: 1, nextReplicaId: 10, firstReadyAt: 1_000 });
   const limited = aWorld({ service, replicas: [ready(1, priced(1)), ready(2, priced(1))], ...withLimit(2) });
   const first = committed(limited, reconcile(limited));

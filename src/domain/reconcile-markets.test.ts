@@ -45,7 +45,7 @@ test('an interruption notice requests both replacements, and the replica serves 
   expect([stops(second), launches(second)]).toEqual([['1 interruption'], []]);
 });
 
-test('a rebalance recommendation requests a spot replacement, one at a time, which the replica outlives', () => {
+test('recommended replicas are replaced by spot one at a time, and serve until then', () => {
   const recommendation = 'Its machine may be reclaimed.';
   const reports = reported({ 1: { recommendation }, 2: { recommendation }, 3: {} });
   for (const versions of [dynamic, versionsWith({})]) {

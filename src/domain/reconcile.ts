@@ -19,7 +19,7 @@ import { marketOf, type MarketCounts } from './spot/markets.ts';
 import { hedgeFor, splitByMarket } from './spot/split-by-market.ts';
 import { serviceState, type ServiceState } from './service-state.ts';
 import type { ReplicaPolicy, Task } from './task.ts';
-import { advanceUpdate, isAccepted, isStaged, withdrawShare } from './update-stage.ts';
+import { advanceUpdate, isAccepted, isBlueGreen, isStaged, withdrawShare } from './update-stage.ts';
 
 /** Decides the next actions for a service. Pure: the same world gives the same decision. */
 export function reconcile(world: World): Decision {
@@ -43,7 +43,9 @@ export function reconcile(world: World): Decision {
   const desired = target === 0 && replicaPolicy.minReplicas === 0 ? 0 : target + replicaPolicy.numOverprovision;
   const worked = workedVersion(draft);
   const fallback = fallbackOf(draft);
-  const limits = advanceUpdate(draft, { policy: task.service.update, target: desired, fallback, remaining: serving });
+  // Overprovisioned spot replicas have no fallback: without spot, an update must not wait for them.
+  const enough = task.resources.choices.some(({ useSpot }) => useSpot) ? target : desired;
+  const limits = advanceUpdate(draft, { policy: task.service.update, target: desired, enough, fallback, remaining: serving });
   const gateFor = (version: number): LaunchGate =>
     gateOf(draft.service, version, attemptsAtOnce({ target: desired, fallback, limits }), world.now);
   const { gaveUp } = gateFor(world.service.version);
@@ -57,7 +59,8 @@ export function reconcile(world: World): Decision {
   const recommended = serving.filter(({ id }) => draft.memory.update === undefined && draft.report(id).recommendation !== undefined);
   const moved = replicasToMove(recommended, desired, { policy: replicaPolicy, update: task.service.update });
   const remaining = serving.filter((replica) => !moved.includes(replica));
-  const markets = splitByMarket(world, { remaining, moved, target, desired });
+  const isApart = isBlueGreen(draft.memory, fallback);
+  const markets = splitByMarket(world, { remaining, moved, isApart, target, desired });
   scale(draft, task, { remaining, goal: { ...goal, markets, atLeast: target }, gateFor });
   const readyOthers = serving.filter(({ state }) => state === 'READY').length;
   const facts = { readyOthers, desired, graceMs: gracefulTerminationSeconds * 1_000, now: world.now };

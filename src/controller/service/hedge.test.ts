@@ -89,7 +89,7 @@ test('with one zone left, the hedge stacks its spot replicas there', async () =>
   );
 });
 
-test('an interruption notice is recorded once, and its zone has one loss, also after a restart', async () => {
+test('an interruption notice is one event and one loss, also after a restart', async () => {
   await withWorld(
     async (world) => {
       await world.untilReady(2);
@@ -156,7 +156,7 @@ test('after an update to other regions, the hedge knows only their zones', async
   }
 });
 
-test('a recommended replica serves until its spot replacement in another zone is ready, also over a restart', async () => {
+test('a recommended replica serves until its replacement is ready, also over a restart', async () => {
   await withWorld(
     async (world) => {
       await world.untilReady(2);

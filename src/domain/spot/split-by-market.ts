@@ -11,6 +11,8 @@ interface SplitFacts {
   readonly remaining: readonly ReplicaRecord[];
   /** Replicas that serve until their replacements are ready; see `replicasToMove`. */
   readonly moved: readonly ReplicaRecord[];
+  /** Whether each version needs all its replicas: spot replicas of another one serve nothing for it. */
+  readonly isApart: boolean;
   /** What the load requires. */
   readonly target: number;
   /** The same with overprovisioning. */
@@ -18,10 +20,11 @@ interface SplitFacts {
 }
 
 /** Wanted replicas by market, for each version whose file does not leave the market to the search. */
-export function splitByMarket(world: World, { remaining, moved, ...numbers }: SplitFacts): ReadonlyMap<number, MarketCounts> {
-  const readySpot = [...remaining, ...moved].filter((replica) => replica.state === 'READY' && marketOf(replica) === 'spot').length;
+export function splitByMarket(world: World, { remaining, moved, isApart, ...numbers }: SplitFacts): ReadonlyMap<number, MarketCounts> {
   const counts = [...world.versions].map(([version, task]) => {
-    const facts = hedgeFor(world, version, inPlaceOf(moved, remaining), numbers.desired);
+    const counted = isApart ? remaining.filter((replica) => replica.version === version) : remaining;
+    const readySpot = [...counted, ...moved].filter((replica) => replica.state === 'READY' && marketOf(replica) === 'spot').length;
+    const facts = hedgeFor(world, version, inPlaceOf(moved, counted), numbers.desired);
     return [version, wantedMarkets(task, { ...numbers, readySpot, hedged: facts && hedgeMarkets(facts) })] as const;
   });
   return new Map(counts.flatMap(([version, wanted]) => (wanted === undefined ? [] : [[version, wanted] as const])));
