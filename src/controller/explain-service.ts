@@ -1,6 +1,7 @@
 import type { RouteReply } from '../api/contract.ts';
 import { isAlive } from '../domain/replica/replica-state.ts';
 import { spotPlacerOf } from '../domain/spot/markets.ts';
+import { marketsFor, searchOf } from '../domain/spot/known-markets.ts';
 import { zoneOrderOf } from '../domain/spot/hedged-service.ts';
 import { describeZone } from '../domain/spot/describe-zone.ts';
 import { planPlacement } from '../provision/placement-plan.ts';
@@ -23,6 +24,7 @@ const searchCauses = new Set([
   'provision',
   'address',
   'interruption-notice',
+  'rebalance-recommendation',
   'interruption',
   'preempted',
   'machine-lost',
@@ -42,6 +44,7 @@ export async function explainService(
   const found = Map.groupBy(events, ({ replicaId }) => replicaId ?? 0);
   const occupied = replicas.flatMap(({ state, offer }) => (isAlive(state) && offer !== null ? [offer] : []));
   const { placement } = service.memory;
+  const known = task && marketsFor(placement, searchOf(task));
   const histories = task !== undefined && spotPlacerOf(task) === 'hedge' ? await store.zones.list() : undefined;
   const plan =
     task === undefined
@@ -59,12 +62,16 @@ export async function explainService(
           ),
           replicas: 1,
           providers: await context.states(),
-          memory: service.memory.placement,
+          memory: placement && {
+            refusals: placement.refusals,
+            starts: placement.starts,
+            ...(known?.spotZones && { spotZones: known.spotZones }),
+          },
           occupied,
           clock,
           explain: all,
         });
-  const zoneNotes = (histories === undefined ? [] : (placement?.spotZones ?? [])).map(({ zone }) => {
+  const zoneNotes = (histories === undefined ? [] : (known?.spotZones ?? [])).map(({ zone }) => {
     return `Zone ${zone.split('|').join('/')}: ${describeZone(histories?.[zone], clock.now())}.`;
   });
   return {

@@ -115,6 +115,8 @@ export interface LocalSpotZone {
   readonly hourlyUsd: number;
   /** Time from the interruption notice to the end of a machine, s; 0: it ends without a notice. */
   readonly reclaimAfterSeconds: number;
+  /** Time from a rebalance recommendation to the notice, or to the end without one, s; 0: there is no recommendation. */
+  readonly rebalanceSeconds: number;
 }
 
 /** A simulated region of this machine. `refusing`: no new machines; `lost`: its machines are gone too. */

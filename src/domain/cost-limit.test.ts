@@ -54,13 +54,14 @@ test('without a known price, one replica at a time is launched', () => {
   expect(launches(4, [aReplica({ id: 1, state: 'PENDING' })])).toBe(0);
 });
 
+const { replicaPolicy } = aServiceSpec();
+const withLimit = (maxHourlyCost: number) => ({
+  versions: new Map([
+    [1, aTask({ service: aServiceSpec({ replicaPolicy: { ...replicaPolicy, minReplicas: 4, maxReplicas: 4 }, maxHourlyCost }) })],
+  ]),
+});
+
 test('the limit caps launches, with one event and a field that ends with the reason', () => {
-  const { replicaPolicy } = aServiceSpec();
-  const withLimit = (maxHourlyCost: number) => ({
-    versions: new Map([
-      [1, aTask({ service: aServiceSpec({ replicaPolicy: { ...replicaPolicy, minReplicas: 4, maxReplicas: 4 }, maxHourlyCost }) })],
-    ]),
-  });
   const service = aService({ version: 1, nextReplicaId: 10 });
   const world = aWorld({ service, replicas: [ready(1, priced(1))], ...withLimit(2) });
   const decision = reconcile(world);
@@ -74,4 +75,28 @@ test('the limit caps launches, with one event and a field that ends with the rea
   expect([again.launch.length, again.events.map(({ cause }) => cause)]).toEqual([0, []]);
   const raised = reconcile({ ...next, ...withLimit(10) });
   expect([raised.launch.length, raised.service.memory?.costLimited]).toEqual([2, undefined]);
+});
+
+test('after a backoff the event of the limit is not repeated', () => {
+  const service = aService({ version: 1, nextReplicaId: 10, firstReadyAt: 1_000 });
+  const limited = aWorld({ service, replicas: [ready(1, priced(1)), ready(2, priced(1))], ...withLimit(2) });
+  const first = committed(limited, reconcile(limited));
+  expect(first.service.memory.costLimited).toBe(2);
+  const failures = [{ at: first.now, version: 1, everReady: true, readyMs: 0, killed: false }];
+  const memory = { ...first.service.memory, failures };
+  const ended = aReplica({ id: 2, state: 'FAILED', ...priced(1) });
+  const failing = { ...first, service: { ...first.service, memory }, replicas: [ready(1, priced(1)), ended] };
+  const during = reconcile(failing);
+  expect([during.launch, during.events.map(({ cause }) => cause)]).toEqual([[], []]);
+  const after = reconcile({ ...committed(failing, during), now: first.now + 10_000 });
+  expect([after.launch.length, after.events.map(({ cause }) => cause)]).toEqual([1, []]);
+  const down = reconcile({ ...first, service: { ...first.service, desired: 'down' } });
+  expect(committed(first, down).service.memory.costLimited).toBeUndefined();
+});
+
+test('launches that wait for the first price are not reported as refused by the limit', () => {
+  const world = aWorld({ service: aService({ version: 1, nextReplicaId: 10 }), ...withLimit(9) });
+  const decision = reconcile(world);
+  expect([decision.launch.length, decision.service.memory?.costLimited]).toEqual([1, undefined]);
+  expect(decision.events.filter(({ cause }) => cause === 'cost-limit')).toEqual([]);
 });

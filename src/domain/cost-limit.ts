@@ -8,7 +8,7 @@ import { isEnded } from './replica/replica-state.ts';
 interface Budget {
   /** Whether one more replica is within the limit; it then counts. */
   readonly allows: (launch: { readonly version: number; readonly market: Market | null }) => boolean;
-  /** How many were refused. */
+  /** How many were above the limit. */
   readonly refused: number;
 }
 
@@ -32,12 +32,13 @@ export function budgetOf(limitUsd: number | undefined, replicas: readonly Replic
     allows(launch) {
       const usual = usualOf(launch);
       // Sums of prices such as 0.1 are not exact.
-      const isAllowed =
-        limitUsd === undefined || (usual === undefined ? unknown === 0 && known < limitUsd : known + usual <= limitUsd + 1e-9);
-      if (!isAllowed) refused++;
+      const isWithin = limitUsd === undefined || (usual === undefined ? known < limitUsd : known + usual <= limitUsd + 1e-9);
+      if (!isWithin) refused++;
+      // It waits for the first price. The limit does not refuse it.
+      else if (usual === undefined && unknown > 0 && limitUsd !== undefined) return false;
       else if (usual === undefined) unknown++;
       else known += usual;
-      return isAllowed;
+      return isWithin;
     },
     get refused() {
       return refused;
@@ -51,10 +52,16 @@ export function reportBudget(
   refused: number,
   { desiredText, limitUsd }: { readonly desiredText: string; readonly limitUsd: number },
 ): void {
-  const { costLimited, ...memory } = draft.memory;
-  if (refused === (costLimited ?? 0)) return;
-  draft.patch({ memory: refused === 0 ? memory : { ...memory, costLimited: refused } });
-  if (costLimited !== undefined || refused === 0) return;
+  const { costLimited } = draft.memory;
+  if (refused === 0) return forgetBudget(draft);
+  if (refused !== costLimited) draft.patch({ memory: { ...draft.memory, costLimited: refused } });
+  if (costLimited !== undefined) return;
   const message = `${desiredText}, but max_hourly_cost ($${limitUsd}) does not allow ${countReplicas(refused, 'more')}.`;
   draft.event({ at: draft.world.now, cause: 'cost-limit', message });
+}
+
+/** The limit keeps no replica from being launched. */
+export function forgetBudget(draft: Draft): void {
+  const { costLimited, ...memory } = draft.memory;
+  if (costLimited !== undefined) draft.patch({ memory });
 }

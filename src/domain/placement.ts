@@ -84,14 +84,22 @@ export interface KnownZone {
   readonly hourlyUsd?: number;
 }
 
-/** Knowledge about locations that is kept over a restart: plain data. */
-export interface PlacementMemory {
+/** What searches for the same machines have seen of both markets. Plain data too. */
+export interface KnownMarkets {
+  /** See `searchOf` in `spot/known-markets.ts`. Absent in older records: they apply to any search. */
+  readonly search?: string;
+  /** Zones of spot offers; absent in records of older versions. */
+  readonly spotZones?: readonly KnownZone[];
+  /** Lowest price of an on-demand offer, US dollars. */
+  readonly onDemandUsd?: number;
+}
+
+/** Knowledge about locations that is kept over a restart: plain data. Its markets are those of the last search. */
+export interface PlacementMemory extends KnownMarkets {
   readonly refusals: readonly Refusal[];
   readonly starts: readonly StartTimes[];
-  /** Zones of spot offers that a search has seen; absent in records of older versions. */
-  readonly spotZones?: readonly KnownZone[];
-  /** Lowest price of an on-demand offer that a search has seen, US dollars. */
-  readonly onDemandUsd?: number;
+  /** Of searches for other machines, as of other versions of the file; the last ones first. */
+  readonly otherMarkets?: readonly KnownMarkets[];
 }
 
 /** Location of a living replica of the service; used for spreading. */

@@ -45,6 +45,21 @@ test('an interruption notice requests both replacements, and the replica serves 
   expect([stops(second), launches(second)]).toEqual([['1 interruption'], []]);
 });
 
+test('recommended replicas are replaced by spot one at a time, and serve until then', () => {
+  const recommendation = 'Its machine may be reclaimed.';
+  const reports = reported({ 1: { recommendation }, 2: { recommendation }, 3: {} });
+  for (const versions of [dynamic, versionsWith({})]) {
+    const first = reconcile(aWorld({ versions, replicas: [spot(1), spot(2)], reports }));
+    expect([stops(first), launches(first)]).toEqual([[], ['spot']]);
+    const pending = spot(3, { state: 'STARTING', firstReadyAt: null, readySince: null });
+    const second = reconcile(aWorld({ versions, replicas: [spot(1), spot(2), pending], reports }));
+    expect([stops(second), launches(second)]).toEqual([[], []]);
+    const third = reconcile(aWorld({ versions, replicas: [spot(1), spot(2), spot(3)], reports }));
+    expect([stops(third), launches(third)]).toEqual([['1 interruption'], []]);
+    expect(launches(reconcile(aWorld({ versions, replicas: [spot(2), spot(3)], reports })))).toEqual(['spot']);
+  }
+});
+
 test('base on-demand replicas stay, and those of a removed policy end after spot replicas are ready', () => {
   const base = versionsWith({ baseOndemandFallbackReplicas: 1 });
   const kept = reconcile(aWorld({ versions: base, replicas: [onDemand(1), spot(2)], reports: seen(1, 2) }));

@@ -184,6 +184,7 @@ const someReport = fc.record({
       nil: undefined,
     },
   ),
+  recommendation: fc.option(fc.constant('It may be reclaimed.'), { nil: undefined }),
   end: fc.option(fc.record({ cause: fc.constantFrom(...reportedCauses), reason: fc.constant('It ended.'), killed: fc.boolean() }), {
     nil: undefined,
     freq: 6,

@@ -1,24 +1,25 @@
 import { canonicalJson } from '../shared/json.ts';
 import { decideTarget, initialAutoscaler, nextDecisionMs, requestRate, withinBounds } from './autoscale.ts';
 import { signalsOf } from './autoscale-signals.ts';
-import { budgetOf, reportBudget } from './cost-limit.ts';
-import { Draft, type Decision, type World } from './decision.ts';
+import { budgetOf, forgetBudget, reportBudget } from './cost-limit.ts';
+import { Draft, type Decision, type Launch, type World } from './decision.ts';
 import { countReplicas, type PlannedReplica } from './plan.ts';
 import { type ReplicaRecord, type ServiceRecord, subjectEvent } from './records.ts';
 import { launchGate, type LaunchGate } from './replica/crash-loop.ts';
 import { interruptedToDrain } from './replica/interruptions.ts';
+import { movedToDrain, replicasToMove } from './replica/rebalance.ts';
 import { fleetOf, withCapacity } from './replica/replica-capacity.ts';
 import { policyAt } from './replica-schedule.ts';
 import type { ReplicaEnd } from './replica/replica-report.ts';
 import { finalStates, isAlive, isEnded, isFailed } from './replica/replica-state.ts';
 import { needsReplacement, silentToEnd, type SilentReplica } from './replica/silent-machines.ts';
 import { attemptsAtOnce, isRolledOut, isSameProbe, isSameProgram, planRollout, provenVersionOf } from './rollout.ts';
-import { firstToEnd, hedgeMarkets } from './spot/hedge.ts';
-import { hedgeFactsOf } from './spot/hedged-service.ts';
-import { marketOf, spotPlacerOf, wantedMarkets, type MarketCounts } from './spot/markets.ts';
+import { firstToEnd } from './spot/hedge.ts';
+import { marketOf, type MarketCounts } from './spot/markets.ts';
+import { hedgeFor, splitByMarket } from './spot/split-by-market.ts';
 import { serviceState, type ServiceState } from './service-state.ts';
 import type { ReplicaPolicy, Task } from './task.ts';
-import { advanceUpdate, isAccepted, isStaged, withdrawShare } from './update-stage.ts';
+import { advanceUpdate, isAccepted, isBlueGreen, isStaged, withdrawShare } from './update-stage.ts';
 
 /** Decides the next actions for a service. Pure: the same world gives the same decision. */
 export function reconcile(world: World): Decision {
@@ -37,12 +38,14 @@ export function reconcile(world: World): Decision {
     return notice === undefined ? [] : [{ id, state, notice }];
   });
   const replaced = new Set([...silent, ...interrupted].map(({ id }) => id));
-  const remaining = draft.replicas.filter(({ id }) => !replaced.has(id));
-  const target = autoscale(draft, { task, policy: replicaPolicy }, remaining);
+  const serving = draft.replicas.filter(({ id }) => !replaced.has(id));
+  const target = autoscale(draft, { task, policy: replicaPolicy }, serving);
   const desired = target === 0 && replicaPolicy.minReplicas === 0 ? 0 : target + replicaPolicy.numOverprovision;
   const worked = workedVersion(draft);
   const fallback = fallbackOf(draft);
-  const limits = advanceUpdate(draft, { policy: task.service.update, target: desired, fallback, remaining });
+  // Overprovisioned spot replicas have no fallback: without spot, an update must not wait for them.
+  const enough = task.resources.choices.some(({ useSpot }) => useSpot) ? target : desired;
+  const limits = advanceUpdate(draft, { policy: task.service.update, target: desired, enough, fallback, remaining: serving });
   const gateFor = (version: number): LaunchGate =>
     gateOf(draft.service, version, attemptsAtOnce({ target: desired, fallback, limits }), world.now);
   const { gaveUp } = gateFor(world.service.version);
@@ -52,12 +55,20 @@ export function reconcile(world: World): Decision {
     gaveUp && worked !== undefined
       ? { target: desired, version: worked, fallback: undefined, limits: task.service.update }
       : { target: desired, version: world.service.version, fallback, limits };
-  const markets = splitByMarket(world, { remaining, target, desired });
+  // During an update, the new replicas are the replacements.
+  const recommended = serving.filter(({ id }) => draft.memory.update === undefined && draft.report(id).recommendation !== undefined);
+  const moved = replicasToMove(recommended, desired, { policy: replicaPolicy, update: task.service.update });
+  const remaining = serving.filter((replica) => !moved.includes(replica));
+  const isApart = isBlueGreen(draft.memory, fallback);
+  const markets = splitByMarket(world, { remaining, moved, isApart, target, desired });
   scale(draft, task, { remaining, goal: { ...goal, markets, atLeast: target }, gateFor });
-  const readyOthers = remaining.filter(({ state }) => state === 'READY').length;
+  const readyOthers = serving.filter(({ state }) => state === 'READY').length;
   const facts = { readyOthers, desired, graceMs: gracefulTerminationSeconds * 1_000, now: world.now };
   for (const id of interruptedToDrain(interrupted, facts))
     draft.stop(id, { cause: 'interruption', reason: draft.report(id).notice?.reason ?? '' });
+  const readyUnmoved = remaining.filter(({ state }) => state === 'READY').length;
+  for (const id of movedToDrain(moved, readyUnmoved, desired))
+    draft.stop(id, { cause: 'interruption', reason: draft.report(id).recommendation ?? '' });
   for (const { id, answers } of silentToEnd(silent, readyOthers, desired)) {
     const { machine } = draft.report(id);
     if (machine.type !== 'silent' && machine.type !== 'back') continue;
@@ -224,35 +235,6 @@ function gateOf(service: ServiceRecord, version: number, attempts: number, now: 
   return { ...gate, gaveUp: gate.gaveUp || (isStopped && !hasWorked) };
 }
 
-/** Wanted replicas by market, for each version whose file does not leave the market to the search. */
-function splitByMarket(
-  world: World,
-  { remaining, ...numbers }: { readonly remaining: readonly ReplicaRecord[]; readonly target: number; readonly desired: number },
-): ReadonlyMap<number, MarketCounts> {
-  const readySpot = remaining.filter((replica) => replica.state === 'READY' && marketOf(replica) === 'spot').length;
-  const counts = [...world.versions].map(([version, task]) => {
-    const facts = hedgeFor(world, task, remaining, numbers.desired);
-    const hedged = facts && hedgeMarkets(facts);
-    return [version, wantedMarkets(task, { ...numbers, readySpot, hedged })] as const;
-  });
-  return new Map(counts.flatMap(([version, wanted]) => (wanted === undefined ? [] : [[version, wanted] as const])));
-}
-
-/** Input of the hedge; undefined for other placers, and while no search has seen the zones. */
-function hedgeFor(
-  { service, zoneHistories: histories, replicas, now }: World,
-  task: Task,
-  remaining: readonly ReplicaRecord[],
-  desired: number,
-): ReturnType<typeof hedgeFactsOf> {
-  const policy = task.service?.replicaPolicy;
-  if (policy === undefined || spotPlacerOf(task) !== 'hedge') return undefined;
-  const target = Math.max(0, desired - policy.baseOndemandFallbackReplicas);
-  const facts = hedgeFactsOf({ placement: service.memory.placement, histories, target, now }, remaining, replicas);
-  // As a default it needs several zones; a file may request it for one.
-  return policy.spotPlacer === undefined && (facts?.zones.length ?? 0) < 2 ? undefined : facts;
-}
-
 /** Launches missing replicas, as far as the crash-loop guard allows, and stops surplus ones and those of other versions. */
 function scale(
   draft: Draft,
@@ -268,7 +250,7 @@ function scale(
   },
 ): void {
   const { now, isInventoryKnown, service, inFlight } = draft.world;
-  const facts = hedgeFor(draft.world, task, remaining, goal.target);
+  const facts = hedgeFor(draft.world, goal.version, remaining, goal.target);
   const endsFirst = facts && firstToEnd(facts);
   const planned = withCapacity(task, remaining).map((replica) => {
     const { type } = draft.report(replica.id).machine;
@@ -298,6 +280,7 @@ function scale(
   const gates = new Map([goal.version, goal.fallback ?? goal.version].map((version) => [version, gateFor(version)]));
   const launched = new Map<number, number>();
   const budget = budgetOf(task.service?.maxHourlyCost, draft.replicas);
+  const delayed: Pick<Launch, 'version' | 'market'>[] = [];
   for (const action of actions) {
     if (action.type === 'stop') {
       if (isInventoryKnown) draft.stop(action.replicaId, whyStopped(action.replicaId));
@@ -307,11 +290,17 @@ function scale(
     const gate = gates.get(version) ?? gateFor(version);
     const living = planned.filter((replica) => replica.version === version && isAlive(replica.state)).length + (launched.get(version) ?? 0);
     if (gate.notBefore > now) draft.wakeAt = Math.min(draft.wakeAt ?? Number.POSITIVE_INFINITY, gate.notBefore);
-    if (living >= gate.atMost || gate.gaveUp || gate.notBefore > now) continue;
+    if (gate.gaveUp) continue;
+    if (living >= gate.atMost || gate.notBefore > now) {
+      delayed.push({ version, market });
+      continue;
+    }
     if (!budget.allows({ version, market })) continue;
     launched.set(version, (launched.get(version) ?? 0) + 1);
     draft.launch({ version, market, reason: `${desiredText}.` });
   }
+  // Without these, the limit would seem to end with each backoff.
+  for (const launch of delayed) budget.allows(launch);
   reportBudget(draft, budget.refused, { desiredText, limitUsd: task.service?.maxHourlyCost ?? 0 });
 }
 
@@ -374,6 +363,7 @@ function removed(draft: Draft): Decision {
   for (const { id, state } of draft.replicas)
     // A failed termination is retried in each pass.
     if (isAlive(state) || state === 'UNKNOWN') draft.stop(id, { cause: 'service-down', reason: 'The service is being terminated.' });
+  forgetBudget(draft);
   reportState(draft, 0, false);
   const left = draft.replicas.filter(({ state }) => !isEnded(state));
   const isGivenUp = service.purge && left.every(({ state }) => state === 'FAILED_CLEANUP');

@@ -12,6 +12,8 @@ interface StageFacts {
   readonly policy: UpdatePolicy;
   /** Desired number of replicas. */
   readonly target: number;
+  /** Ready replicas of the new version with which `blue_green` may switch. */
+  readonly enough: number;
   /** The version that serves while the new one is unproven; undefined: there is none. */
   readonly fallback: number | undefined;
   /** The replicas that count: without those that are interrupted or silent. */
@@ -24,6 +26,11 @@ interface StageFacts {
  */
 export function isStaged({ update }: Pick<ServiceMemory, 'update'>, fallback: number | undefined): boolean {
   return (update?.mode ?? 'rolling') !== 'rolling' && fallback !== undefined;
+}
+
+/** Whether two versions have all their replicas side by side. */
+export function isBlueGreen(memory: Pick<ServiceMemory, 'update'>, fallback: number | undefined): boolean {
+  return memory.update?.mode === 'blue_green' && isStaged(memory, fallback);
 }
 
 /** Whether the new version of a staged update has worked: it got all requests, and with blue-green for long enough. */
@@ -52,13 +59,13 @@ function heldBack(limits: RolloutLimits, draft: Draft, { target }: StageFacts): 
 }
 
 /**
- * All requests move when as many new replicas as desired are ready. The old ones stay until all new ones were ready for
+ * All requests move when enough new replicas are ready. The old ones stay until all new ones were ready for
  * as long as the policy says, without a break.
  */
-function advanceBlueGreen(draft: Draft, update: UpdateProgress, { policy, target, remaining }: StageFacts): RolloutLimits {
+function advanceBlueGreen(draft: Draft, update: UpdateProgress, { policy, target, enough, remaining }: StageFacts): RolloutLimits {
   const { now } = draft.world;
   const { version } = draft.service;
-  const areReady = readyOf(remaining, version) >= target;
+  const areReady = readyOf(remaining, version) >= enough;
   const isSwitching = update.share !== 1 && update.paused === undefined && areReady;
   if (isSwitching) {
     progress(draft, { share: 1, stepAt: now });
@@ -76,7 +83,8 @@ function advanceBlueGreen(draft: Draft, update: UpdateProgress, { policy, target
   const surge = Math.max(target, surgeOf(policy, target));
   if (!isBaked || rejected !== undefined) return { surge, maxUnavailable: 0, replacing: 0 };
   progress(draft, { step: 1 });
-  return { surge, maxUnavailable: policy.maxUnavailable };
+  // No old replica stays in place of a new one that the switch did not wait for.
+  return { surge, maxUnavailable: Math.max(policy.maxUnavailable, target - enough) };
 }
 
 /** Requests move in steps. The share follows the ready replicas, so neither version gets more than it can serve. */

@@ -3,6 +3,7 @@ import { kindOf, type OccupiedLocation, type PlaceableOffer, type PlacementFacts
 import { nextMove, type AskReason } from '../domain/placement/next-move.ts';
 import { rankCandidates } from '../domain/placement/rank.ts';
 import { nextAttemptAt, refusalOf, type Refused } from '../domain/placement/refusals.ts';
+import { marketsFor } from '../domain/spot/known-markets.ts';
 import type { ProviderConfig, ResourceAlternatives } from '../domain/task.ts';
 import type { MachineId, MachineSpec, Offer, Provider } from '../providers/provider.ts';
 import type { Clock } from '../shared/clock.ts';
@@ -24,6 +25,8 @@ export interface MachineRequest {
   readonly providerConfig?: ProviderConfig;
   readonly placer?: PlacementFacts['placer'];
   readonly zoneOrder?: PlacementFacts['zoneOrder'];
+  /** Under which the history remembers the offers; see `searchOf`. Absent: it does not. */
+  readonly search?: string;
   readonly providers: () => Promise<readonly ProviderState[]>;
   readonly history: PlacementHistory;
   occupied(): readonly OccupiedLocation[];
@@ -205,7 +208,7 @@ class Search {
   }
 
   async #collect(signal: AbortSignal): Promise<void> {
-    const { alternatives, nodes, providerConfig, clock, providers } = this.#request;
+    const { alternatives, nodes, providerConfig, clock, providers, history, search } = this.#request;
     if (clock.monotonic() - this.#collectedAt < offersAgeMs) return;
     this.#providers = await providers();
     const { candidates: found, reasons } = await surveyOffers(alternatives, this.#providers, {
@@ -220,7 +223,11 @@ class Search {
     if (candidates.length === 0 && hopeless.length > 0)
       throw new SvcError('SVC_BOOT_FAILED', [...hopeless.map(({ reason }) => reason), ...reasons].join(' '), { hint: bootRemedy });
     this.#candidates = candidates;
-    this.#request.history.found(candidates.map(({ offer }) => offer));
+    if (search !== undefined)
+      history.found(
+        search,
+        candidates.map(({ offer }) => offer),
+      );
     this.#nothing = candidates.length === 0 ? reasons : [];
     // An empty result is not cached: a provider may have failed to answer, or its credentials may be renewed.
     this.#collectedAt = candidates.length === 0 ? Number.NEGATIVE_INFINITY : clock.monotonic();
@@ -234,9 +241,11 @@ class Search {
   }
 
   #facts(): PlacementFacts {
-    const { alternatives, history, clock, placer, zoneOrder } = this.#request;
+    const { alternatives, history, clock, placer, zoneOrder, search = '' } = this.#request;
+    const { refusals, starts } = history.memory;
     const occupied = [...this.#request.occupied(), ...history.asked];
-    return { ...history.memory, order: alternatives.order, occupied, now: clock.now(), placer, zoneOrder };
+    const { spotZones } = marketsFor(history.memory, search) ?? {};
+    return { refusals, starts, spotZones, order: alternatives.order, occupied, now: clock.now(), placer, zoneOrder };
   }
 
   /** Sends one ask, from the intent to the processed answer. Never throws. */

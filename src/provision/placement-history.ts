@@ -13,7 +13,8 @@ import {
   type Refused,
 } from '../domain/placement/refusals.ts';
 import { rememberStart } from '../domain/placement/rank.ts';
-import { activateZone, addZones, preemptZone } from '../domain/spot/placer.ts';
+import { withOffers, withZones } from '../domain/spot/known-markets.ts';
+import { activateZone, preemptZone } from '../domain/spot/placer.ts';
 import type { Random } from '../shared/random.ts';
 
 interface PlacementHistoryOptions {
@@ -48,7 +49,7 @@ export class PlacementHistory {
   readonly #work = new Set<Promise<unknown>>();
 
   constructor({ memory, save = () => undefined, random = () => 0.5 }: PlacementHistoryOptions = {}) {
-    this.#memory = { refusals: [], starts: [], spotZones: [], ...memory };
+    this.#memory = { refusals: [], starts: [], ...memory };
     this.#save = save;
     this.#random = random;
   }
@@ -96,18 +97,16 @@ export class PlacementHistory {
     };
   }
 
-  /** Records the spot zones among a search's offers, and the prices of both markets. */
-  found(offers: readonly PlaceableOffer[]): void {
-    const prices = offers.filter(({ spot }) => !spot).map(({ hourlyUsd }) => hourlyUsd);
-    const onDemandUsd = prices.length === 0 ? this.#memory.onDemandUsd : Math.min(...prices);
-    this.#learn({ ...this.#memory, spotZones: addZones(this.#spotZones, offers), ...(onDemandUsd !== undefined && { onDemandUsd }) });
+  /** Records what a search found in both markets. `search`: see `searchOf`. */
+  found(search: string, offers: readonly PlaceableOffer[]): void {
+    this.#learn(withOffers(this.#memory, search, offers));
   }
 
   /** `now` is ms since the epoch. */
   refused(offer: PlaceableOffer, refused: Refused, now: number): void {
     this.#distrust(offer, refused);
     const refusals = rememberRefusal(this.#memory.refusals, offer, refused, now, this.#random());
-    this.#learn({ ...this.#memory, refusals, spotZones: this.#zonesAfter(offer, refused) });
+    this.#learn({ ...this.#afterRefusal(offer, refused), refusals });
   }
 
   /** A launch got no machine or lost it: other launches need not wait for it. `now` is ms since the epoch. */
@@ -119,7 +118,7 @@ export class PlacementHistory {
   refusedLate(offer: PlaceableOffer, refused: Refused, askedAt: number, now: number): void {
     this.#distrust(offer, refused);
     const refusals = rememberLateRefusal(this.#memory.refusals, offer, refused, askedAt, now);
-    this.#learn({ ...this.#memory, refusals, spotZones: this.#zonesAfter(offer, refused) });
+    this.#learn({ ...this.#afterRefusal(offer, refused), refusals });
   }
 
   /** Ends refusals whose cause at the provider has changed. `now` is ms since the epoch. */
@@ -129,9 +128,9 @@ export class PlacementHistory {
 
   /** Forgets refusals, so that providers are asked again at once. `early`: keeps refusals after an acceptance. */
   forget(which: 'all' | 'early'): void {
-    const isAll = which === 'all';
-    const refusals = isAll ? [] : lateRefusals(this.#memory.refusals);
-    this.#learn({ ...this.#memory, refusals, ...(isAll && { spotZones: this.#spotZones.map((one) => ({ ...one, isPreempted: false })) }) });
+    if (which === 'early') return this.#learn({ ...this.#memory, refusals: lateRefusals(this.#memory.refusals) });
+    const activated = withZones(this.#memory, (zones) => zones.map((one) => ({ ...one, isPreempted: false })));
+    return this.#learn({ ...activated, refusals: [] });
   }
 
   /** After a refusal only one launch may ask this kind at a time, even if it gave machines before. */
@@ -145,7 +144,7 @@ export class PlacementHistory {
     const kind = kindOf(offer);
     this.#given.set(kind, { offer, machines: (this.#given.get(kind)?.machines ?? 0) + 1, at: now });
     const refusals = forgetRefusals(this.#memory.refusals, offer);
-    this.#learn({ ...this.#memory, refusals, spotZones: activateZone(this.#spotZones, offer) });
+    this.#learn({ ...withZones(this.#memory, (zones) => activateZone(zones, offer)), refusals });
   }
 
   /** `tookMs` counts from the ask. */
@@ -168,19 +167,15 @@ export class PlacementHistory {
     });
   }
 
-  get #spotZones(): NonNullable<PlacementMemory['spotZones']> {
-    return this.#memory.spotZones ?? [];
-  }
-
   /** Too many calls say nothing about a zone. */
-  #zonesAfter(offer: PlaceableOffer, { kind }: Refused): NonNullable<PlacementMemory['spotZones']> {
-    return offer.spot && kind !== 'throttled' ? preemptZone(this.#spotZones, offer) : this.#spotZones;
+  #afterRefusal(offer: PlaceableOffer, { kind }: Refused): PlacementMemory {
+    return offer.spot && kind !== 'throttled' ? withZones(this.#memory, (zones) => preemptZone(zones, offer)) : this.#memory;
   }
 
   #learn(memory: PlacementMemory): void {
-    const { refusals, starts, spotZones, onDemandUsd } = this.#memory;
+    const { refusals, starts, spotZones, otherMarkets, search } = this.#memory;
     const isSame = memory.refusals === refusals && memory.starts === starts && memory.spotZones === spotZones;
-    if (!isSame || memory.onDemandUsd !== onDemandUsd) {
+    if (!isSame || memory.otherMarkets !== otherMarkets || memory.search !== search || memory.onDemandUsd !== this.#memory.onDemandUsd) {
       this.#memory = memory;
       this.#save(memory);
     }

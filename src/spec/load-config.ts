@@ -128,8 +128,9 @@ function readLocal(fields: NonNullable<ConfigFields['local']>, report: Report): 
   }
   const [main = defaultConfig.local.regions[0]] = regions ?? defaultConfig.local.regions;
   const zones = (fields.spot_zones ?? []).map((zone): LocalSpotZone => {
-    const { name, region = main?.name ?? '', room, hourly_price: hourlyUsd, reclaim_after_seconds: reclaimAfterSeconds } = zone;
-    return { name, region, room, hourlyUsd, reclaimAfterSeconds };
+    const { name, region = main?.name ?? '', room, hourly_price: hourlyUsd } = zone;
+    const { reclaim_after_seconds: reclaimAfterSeconds, rebalance_seconds: rebalanceSeconds } = zone;
+    return { name, region, room, hourlyUsd, reclaimAfterSeconds, rebalanceSeconds };
   });
   for (const [index, { name, region }] of zones.entries()) {
     if (zones.findIndex((one) => one.name === name) < index) report.at(['local', 'spot_zones', index], 'two zones have this name');

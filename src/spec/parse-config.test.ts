@@ -38,7 +38,7 @@ local:
   hourly_price: 1.5
   spot_zones:
     - {name: a, room: 2}
-    - {name: b, room: 0, region: north, hourly_price: 0.3, reclaim_after_seconds: 0}
+    - {name: b, room: 0, region: north, hourly_price: 0.3, reclaim_after_seconds: 0, rebalance_seconds: 60}
 allowed_clouds: [local, K8s, AWS]
 `;
   const config = parseConfig(text, 'c');
@@ -56,8 +56,8 @@ allowed_clouds: [local, K8s, AWS]
     isolation: 'userns',
     gpus: { name: 'L4', count: 2 },
     spotZones: [
-      { name: 'a', region: 'west', room: 2, hourlyUsd: 0, reclaimAfterSeconds: 120 },
-      { name: 'b', region: 'north', room: 0, hourlyUsd: 0.3, reclaimAfterSeconds: 0 },
+      { name: 'a', region: 'west', room: 2, hourlyUsd: 0, reclaimAfterSeconds: 120, rebalanceSeconds: 0 },
+      { name: 'b', region: 'north', room: 0, hourlyUsd: 0.3, reclaimAfterSeconds: 0, rebalanceSeconds: 60 },
     ],
     hourlyUsd: 1.5,
   });

@@ -7,7 +7,7 @@ import { FakeClock } from './fake-clock.ts';
 import { providersOf } from './providers.ts';
 import type { RemoteControllerInfo } from '../../src/domain/remote-controller-info.ts';
 import type { SuspectReason } from '../../src/domain/balancer-link.ts';
-import type { ReplicaPolicy, Task } from '../../src/domain/task.ts';
+import type { ReplicaPolicy, Task, UpdateMode } from '../../src/domain/task.ts';
 import { FakeCloud } from '../../src/providers/fake/fake-cloud.ts';
 import { FakeProvider } from '../../src/providers/fake/index.ts';
 import type { Offer } from '../../src/providers/provider.ts';
@@ -204,14 +204,14 @@ export class World {
 }
 
 /** Adds a version whose task has this change, as `svc serve update` does. */
-export async function updateWorld({ store, clock }: World, change: Partial<Task>): Promise<void> {
+export async function updateWorld({ store, clock }: World, change: Partial<Task>, mode: UpdateMode = 'rolling'): Promise<void> {
   await compareAndSwap(
     () => store.services.get('chat'),
     async (service) => {
       const current = await store.services.version('chat', service.version);
       const version = service.version + 1;
       const task = { ...(current?.task ?? aTask()), ...change, filesVersion: 1 };
-      const memory = { ...service.memory, failures: [], gaveUp: false, update: { from: service.version, at: clock.now() } };
+      const memory = { ...service.memory, failures: [], gaveUp: false, update: { from: service.version, at: clock.now(), mode } };
       const event = { at: 0, subject: 'chat', subjectKey: '0a1b2c3d', replicaId: null, from: null, to: null, cause: 'update', message: '' };
       return store.services.addVersion(service, { version, memory }, aVersion({ version, task }), event);
     },

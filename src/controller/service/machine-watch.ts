@@ -1,4 +1,5 @@
 import { locationName } from '../../domain/location-name.ts';
+import { refusalOf } from '../../domain/placement/refusals.ts';
 import { isAlive } from '../../domain/replica/replica-state.ts';
 import { assertMachineId, type MachineId, type Provider } from '../../providers/provider.ts';
 import { withDeadline } from '../../shared/deadline.ts';
@@ -11,7 +12,7 @@ import type { ServiceContext } from './service-context.ts';
 /** The provider's report about a replica's machine. `loss` is undefined while nothing is wrong with the machine. */
 export interface SeenMachine {
   readonly replicaId: number;
-  readonly loss: Exclude<MachineLoss, { readonly type: 'doubtful' }> | undefined;
+  readonly loss: MachineLoss | undefined;
 }
 
 interface MachineListener {
@@ -47,13 +48,18 @@ async function inspectProvider(
   );
   for (const { replicaId, machineId, offer } of machines) {
     const loss = lossOf(statuses.get(machineId), `Its machine ${machineId} at ${locationName(offer)}`);
+    if (loss === undefined) context.zones.running(offer);
     // A provider that reclaims spot machines has no capacity there: the replacement must try other zones first.
-    if (loss?.type === 'leaving' || (loss?.type === 'gone' && loss.cause === 'preempted')) context.zones.lost(offer);
-    else if (loss === undefined) context.zones.running(offer);
-    if (offer.spot && loss !== undefined && !('cause' in loss && loss.cause === 'machine-lost'))
-      context.history.refused(offerOf(offer), { kind: 'capacity', scope: 'zone', reason: loss.reason }, context.clock.now());
-    await listener.seen({ replicaId, loss: loss?.type === 'doubtful' ? undefined : loss });
+    else if (offer.spot && !('cause' in loss && loss.cause === 'machine-lost')) refuseOffer(context, offer, loss.reason);
+    await listener.seen({ replicaId, loss });
   }
+}
+
+/** Keeps the offer refused while polls report the same. Each refusal is stored, so one is renewed only near its end. */
+function refuseOffer({ history, clock }: ServiceContext, record: OfferRecord, reason: string): void {
+  const [offer, now] = [offerOf(record), clock.now()];
+  if (refusalOf(offer, history.memory.refusals, now + 2 * inspectEveryMs) !== undefined) return;
+  history.refused(offer, { kind: 'capacity', scope: 'zone', reason }, now);
 }
 
 /** How often providers are asked whether machines still exist, ms; at once when a provider reports changes. */

@@ -42,6 +42,8 @@ export class Reconciler implements Loop {
   readonly #drivers = new Map<number, ReplicaDriver>();
   /** Ids of replicas that ended while this process drove them. */
   readonly #ended = new Set<number>();
+  /** Ids of replicas whose loss is recorded for their zone. */
+  readonly #lost = new Set<number>();
   readonly #versions = new Map<number, Task>();
   readonly #load: LoadMeter;
   readonly #canary: CanaryWatch;
@@ -81,6 +83,7 @@ export class Reconciler implements Loop {
     const { reports, clock } = this.#context;
     const driver = this.#drivers.get(id);
     if (loss?.type === 'gone') {
+      if (driver !== undefined && loss.cause === 'preempted') await this.#reclaimed(driver);
       if (driver !== undefined) reports.report(id, { isGone: true, end: { cause: loss.cause, reason: loss.reason, killed: true } });
       return this.#context.wake();
     }
@@ -88,11 +91,31 @@ export class Reconciler implements Loop {
     const machine = nextMachineReport(before, loss?.type === 'silent' ? loss : undefined, clock.monotonic());
     reports.report(id, { machine });
     await this.#silenceChanged(driver, before, machine);
-    if (loss?.type === 'leaving' && driver !== undefined && reports.of(id).notice === undefined) {
-      reports.report(id, { notice: { noticedAt: clock.now(), reclaimedAt: loss.at, reason: loss.reason } });
-      await driver.handle.patch({}, { cause: 'interruption-notice', message: loss.reason });
+    if (loss?.type === 'doubtful' && driver !== undefined && reports.of(id).recommendation === undefined) {
+      reports.report(id, { recommendation: loss.reason });
+      await driver.handle.patch({}, { cause: 'rebalance-recommendation', message: loss.reason });
       this.#context.wake();
     }
+    if (loss?.type === 'leaving' && driver !== undefined && reports.of(id).notice === undefined) {
+      const noticedAt = await this.#reclaimed(driver);
+      reports.report(id, { notice: { noticedAt: noticedAt ?? clock.now(), reclaimedAt: loss.at, reason: loss.reason } });
+      if (noticedAt === undefined) await driver.handle.patch({}, { cause: 'interruption-notice', message: loss.reason });
+      this.#context.wake();
+    }
+  }
+
+  /**
+   * Records the loss for the zone of a machine, once: the provider repeats its notice at each poll, and the end follows.
+   * Returns when the notice was recorded, also by an earlier process; undefined when it was not.
+   */
+  async #reclaimed({ handle: { id, record } }: ReplicaDriver): Promise<number | undefined> {
+    const { store, name, key, zones } = this.#context;
+    if (this.#lost.has(id)) return undefined;
+    const events = await store.events.list({ subject: name, subjectKey: key });
+    const notice = events.find(({ replicaId, cause }) => replicaId === id && cause === 'interruption-notice');
+    this.#lost.add(id);
+    if (notice === undefined && record.offer !== null) zones.lost(record.offer);
+    return notice?.at;
   }
 
   async #silenceChanged(driver: ReplicaDriver | undefined, before: MachineReport, after: MachineReport): Promise<void> {
@@ -142,8 +165,21 @@ export class Reconciler implements Loop {
     if (this.#service === undefined) return this.#finished();
     await this.#loadVersions(replicas.filter(({ state }) => !isEnded(state)).map(({ version }) => version));
     this.#trackHandles(replicas);
+    await this.#recallRecommendations();
     endpoint.refresh();
     await checkReadyReplicas(this.#context, [...this.#handles.values()]);
+  }
+
+  /**
+   * Reports rebalance recommendations of an earlier process again. A provider may take a minute to repeat one; meanwhile
+   * the replacement would end as surplus.
+   */
+  async #recallRecommendations(): Promise<void> {
+    const { store, name, key, reports } = this.#context;
+    if (![...this.#handles.values()].some(({ record }) => record.offer?.spot === true)) return;
+    for (const { replicaId, cause, message } of await store.events.list({ subject: name, subjectKey: key }))
+      if (cause === 'rebalance-recommendation' && replicaId !== null && this.#handles.has(replicaId))
+        reports.report(replicaId, { recommendation: message });
   }
 
   async tick(signal: AbortSignal): Promise<void> {
@@ -238,6 +274,7 @@ export class Reconciler implements Loop {
       // The next pass starts another driver.
       if (!isEnded(handle.state)) return;
       this.#ended.add(id);
+      this.#lost.delete(id);
       this.#handles.delete(id);
       this.#context.reports.forget(id);
     };

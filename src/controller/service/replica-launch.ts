@@ -13,6 +13,7 @@ import { unlessAborted } from '../../shared/deadline.ts';
 import type { Change, ReplicaRecord } from '../../domain/records.ts';
 import { filesVersionOf } from '../../domain/rollout.ts';
 import { describeZone } from '../../domain/spot/describe-zone.ts';
+import { searchOf } from '../../domain/spot/known-markets.ts';
 import { zoneOrderOf } from '../../domain/spot/hedged-service.ts';
 import { alternativesFor, spotPlacerOf } from '../../domain/spot/markets.ts';
 import { spotZoneOf } from '../../domain/spot/placer.ts';
@@ -78,6 +79,7 @@ async function machineFor(context: ServiceContext, handle: ReplicaHandle, log: P
       nodes: task.numNodes,
       providerConfig: task.providerConfig,
       placer: spotPlacerOf(task),
+      search: searchOf(task),
       zoneOrder: zoneOrderOf(
         task,
         () => context.history.memory,

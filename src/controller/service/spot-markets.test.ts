@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { anOffer, someResources } from '../../../test/support/builders.ts';
-import { withWorld, type World } from '../../../test/support/service-world.ts';
+import { updateWorld, withWorld, type World } from '../../../test/support/service-world.ts';
 import { isAlive } from '../../domain/replica/replica-state.ts';
 import { ProviderRefusal } from '../../providers/provider-refusal.ts';
 
@@ -66,4 +66,42 @@ test('a control that is killed at any call launches no replica in the other mark
       );
     }
   }
+});
+
+test('a blue-green update without spot machines gets its fallback on demand', async () => {
+  await withWorld(
+    async (world) => {
+      const advance = async (seconds: number): Promise<void> => {
+        for (let second = 0; second < seconds; second += 1) {
+          await world.clock.advance(1_000);
+          await world.clock.settle();
+        }
+      };
+      const readyOf = async (version: number): Promise<readonly string[]> =>
+        (await world.replicas())
+          .flatMap((one) => (one.version === version && one.state === 'READY' ? [String(one.market)] : []))
+          .toSorted();
+      await advance(60);
+      expect(await readyOf(1)).toEqual(['spot', 'spot', 'spot']);
+      refuseSpot(world);
+      await updateWorld(world, { run: 'another program' }, 'blue_green');
+      await advance(60);
+      expect([await readyOf(1), await readyOf(2)]).toEqual([
+        ['spot', 'spot', 'spot'],
+        ['on-demand', 'on-demand'],
+      ]);
+      const events = await world.store.events.list({ subject: 'chat' });
+      expect(events.map(({ cause }) => cause)).toContain('update-switched');
+      await advance(300);
+      expect([await readyOf(1), await readyOf(2)]).toEqual([[], ['on-demand', 'on-demand']]);
+      world.cloud.conduct.answerTo = () => ({});
+      await advance(120);
+      expect(await readyOf(2)).toEqual(['spot', 'spot', 'spot']);
+      expect((await world.store.events.list({ subject: 'chat' })).map(({ cause }) => cause)).toContain('updated');
+    },
+    { ...dynamic, numOverprovision: 1 },
+    1,
+    offers,
+    { resources },
+  );
 });

@@ -10,6 +10,8 @@ export interface ReplicaReport {
   readonly answers: boolean;
   readonly machine: MachineReport;
   readonly notice: InterruptionNotice | undefined;
+  /** The provider's rebalance recommendation, a sentence for users. It stays until the machine ends. */
+  readonly recommendation: string | undefined;
   /** The first end that its executor or its provider reported. */
   readonly end: ReplicaEnd | undefined;
 }
@@ -56,6 +58,7 @@ export const noReport: ReplicaReport = {
   answers: true,
   machine: { type: 'unseen' },
   notice: undefined,
+  recommendation: undefined,
   end: undefined,
 };
 

@@ -4,6 +4,7 @@ import { medianOf } from '../placement/rank.ts';
 import type { Task } from '../task.ts';
 import { isAlive } from '../replica/replica-state.ts';
 import { orderZones, type HedgeFacts, type HedgeReplica } from './hedge.ts';
+import { marketsFor, searchOf } from './known-markets.ts';
 import { marketOf, spotPlacerOf } from './markets.ts';
 import { spotZoneOf } from './placer.ts';
 import type { ZoneHistories } from './zone-history.ts';
@@ -18,9 +19,11 @@ interface HedgedReplica extends HedgeReplica {
   readonly id: number;
 }
 
-/** What a service knows for the hedge. */
+/** What a service knows for the hedge of one version. */
 interface HedgedService {
-  readonly placement: Pick<PlacementMemory, 'spotZones' | 'onDemandUsd'> | undefined;
+  readonly placement: PlacementMemory | undefined;
+  /** Of the version; see `searchOf`. */
+  readonly search: string;
   readonly histories: ZoneHistories;
   readonly target: number;
   /** ms since the epoch. */
@@ -29,14 +32,14 @@ interface HedgedService {
 
 /**
  * Input of the hedge for a service. Undefined until a search has seen its spot zones, and where none is cheaper than on
- * demand, as on machines of the user's own. `all`: also ended replicas.
+ * demand, as on machines of the user's own. `started`: replicas of which the start times count, also ended ones.
  */
 export function hedgeFactsOf(
   service: HedgedService,
   remaining: readonly ReplicaRecord[],
-  all: readonly ReplicaRecord[],
+  started: readonly ReplicaRecord[],
 ): HedgeFacts<HedgedReplica> | undefined {
-  const took = all.flatMap(({ launchedAt, createdAt, firstReadyAt }) =>
+  const took = started.flatMap(({ launchedAt, createdAt, firstReadyAt }) =>
     firstReadyAt === null ? [] : [Math.max(0, firstReadyAt - (launchedAt ?? createdAt))],
   );
   // A replica without an offer has no zone yet.
@@ -74,25 +77,28 @@ export function zoneOrderOf(
 ): PlacementFacts['zoneOrder'] {
   const policy = task.service?.replicaPolicy;
   if (policy === undefined || spotPlacerOf(task) !== 'hedge') return undefined;
+  const search = searchOf(task);
   return (occupied) => {
     // The launch is decided: it is no spare here, whose zones would be limited.
     const target = Math.max(policy.minReplicas, occupied.length + 1);
-    return hedgedZoneOrder({ placement: placement(), histories: histories(), target, now: now() }, occupied);
+    return hedgedZoneOrder({ placement: placement(), search, histories: histories(), target, now: now() }, occupied);
   };
 }
 
 const regionOf = ({ provider, region }: Pick<OccupiedLocation, 'provider' | 'region'>): string => `${provider}|${region}`;
 
 function factsWith<R extends HedgeReplica>(
-  { placement, histories, target, now }: HedgedService,
+  { placement, search, histories, target, now }: HedgedService,
   replicas: readonly R[],
   coldStartMs: number,
 ): HedgeFacts<R> | undefined {
-  const zones = (placement?.spotZones ?? []).flatMap(({ zone, region, hourlyUsd }: KnownZone) =>
+  // Zones and prices of another version may have no machines for this one.
+  const known = marketsFor(placement, search);
+  const zones = (known?.spotZones ?? []).flatMap(({ zone, region, hourlyUsd }: KnownZone) =>
     region === undefined || hourlyUsd === undefined ? [] : [{ zone, region, price: hourlyUsd }],
   );
   if (zones.length === 0) return undefined;
-  const onDemandPrice = placement?.onDemandUsd ?? usualPriceRatio * Math.min(...zones.map(({ price }) => price));
+  const onDemandPrice = known?.onDemandUsd ?? usualPriceRatio * Math.min(...zones.map(({ price }) => price));
   if (!zones.some(({ price }) => price < onDemandPrice)) return undefined;
   return { target, coldStartMs, onDemandPrice, zones, replicas, histories, now };
 }

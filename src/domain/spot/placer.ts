@@ -29,8 +29,8 @@ const fewestActive = 2;
 
 /** Records a refused launch or a lost machine. */
 export function preemptZone(zones: readonly KnownZone[], offer: PlaceableOffer): readonly KnownZone[] {
-  const isKnown = zones.some(({ zone }) => zone === spotZoneOf(offer));
-  const marked = change(isKnown ? zones : addZones(zones, [offer]), offer, true);
+  const marked = change(zones, offer, true);
+  if (marked === zones) return zones;
   const active = marked.filter(({ isPreempted }) => !isPreempted);
   return active.length < fewestActive ? marked.map((one) => ({ ...one, isPreempted: false })) : marked;
 }

@@ -148,11 +148,12 @@ export class LocalProvider implements Provider {
     if (record === undefined) return { state: 'gone', reason: 'unknown' };
     if (record.preempted) return { state: 'gone', reason: 'preempted' };
     if (regions.find(({ name }) => name === record.region)?.state !== 'lost') {
-      const { ends, reclaimedAt } = reclaimOf(record, spotZones, record.zone === undefined ? [] : this.#all(), this.#context.clock.now());
+      const reclaim = reclaimOf(record, spotZones, record.zone === undefined ? [] : this.#all(), this.#context.clock.now());
+      const { ends, reclaimedAt } = reclaim;
       if (reclaimedAt !== undefined && (ends || reclaimedAt !== record.reclaimedAt) && home.read(id) !== undefined)
         home.replace({ ...record, reclaimedAt, preempted: ends });
       // Its removal ends the processes. If they ended before this answer, that would look like a fault of the program.
-      return ends ? { state: 'gone', reason: 'preempted' } : runningUntil(reclaimedAt);
+      return ends ? { state: 'gone', reason: 'preempted' } : runningUntil(reclaim);
     }
     await endProcesses({ files: home.files(id), record, clock: this.#context.clock, signal });
     // If another process has removed the machine, `replace` must not recreate its folder.

@@ -282,7 +282,14 @@ test('a program reaches other computers, but not loopback services of the host',
   }
 });
 
-const zone = (room: number, reclaimAfterSeconds: number) => ({ name: 'a', region: 'local', room, hourlyUsd: 0.3, reclaimAfterSeconds });
+const zone = (room: number, reclaimAfterSeconds: number) => ({
+  name: 'a',
+  region: 'local',
+  room,
+  hourlyUsd: 0.3,
+  reclaimAfterSeconds,
+  rebalanceSeconds: 0,
+});
 
 test('a zone that shrinks gives a notice, then reclaims the machine; one without notice time reclaims at once', async () => {
   await withLocalProvider({ spotZones: [zone(2, 300)], hourlyUsd: 1 }, async (fixture) => {

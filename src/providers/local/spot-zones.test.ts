@@ -3,7 +3,7 @@ import { anOffer } from '../../../test/support/builders.ts';
 import type { LocalSpotZone } from '../../domain/config.ts';
 import { isMachineId } from '../provider.ts';
 import type { MachineRecord } from './machine-store.ts';
-import { reclaimOf, refuseByZone, spotOffers } from './spot-zones.ts';
+import { reclaimOf, refuseByZone, runningUntil, spotOffers } from './spot-zones.ts';
 
 const aZone = (name: string, room: number, change: Partial<LocalSpotZone> = {}): LocalSpotZone => ({
   name,
@@ -11,6 +11,7 @@ const aZone = (name: string, room: number, change: Partial<LocalSpotZone> = {}):
   room,
   hourlyUsd: 1,
   reclaimAfterSeconds: 30,
+  rebalanceSeconds: 0,
   ...change,
 });
 
@@ -22,7 +23,10 @@ function aMachine(id: string, createdAt: number, change: Partial<MachineRecord> 
 
 const machines = [aMachine('old', 1), aMachine('new', 2)];
 const reclaims = (zones: readonly LocalSpotZone[], all: readonly MachineRecord[] = machines, now = 1_000) =>
-  all.map((one) => ({ ...reclaimOf(one, zones, all, now) }));
+  all.map((one) => {
+    const { ends, reclaimedAt } = reclaimOf(one, zones, all, now);
+    return { ends, reclaimedAt };
+  });
 
 test('each zone of the region is an offer with its price and remaining room, cheapest first', () => {
   const zones = [aZone('a', 3), aZone('b', 0, { hourlyUsd: 0.5 }), aZone('c', 1, { region: 'elsewhere' })];
@@ -48,6 +52,19 @@ test('when a zone shrinks, its newest machine gets a notice and ends at its time
   // The notice stays although there is room again, and the other machine is not reclaimed for it.
   expect(reclaims([aZone('a', 5)], noticed, 2_000)[1]).toEqual({ ends: false, reclaimedAt: 31_000 });
   expect(reclaims([aZone('a', 1)], noticed, 31_000)).toEqual([{ ends: false }, { ends: true, reclaimedAt: 31_000 }]);
+});
+
+test('a zone may recommend a rebalance before its notice', () => {
+  const zones = [aZone('a', 1, { rebalanceSeconds: 60 })];
+  const statusAt = (now: number, reclaimedAt?: number) => {
+    const machine = aMachine('new', 2, reclaimedAt === undefined ? {} : { reclaimedAt });
+    const reclaim = reclaimOf(machine, zones, [aMachine('old', 1), machine], now);
+    return reclaim.ends ? 'ends' : runningUntil(reclaim);
+  };
+  const recommended = { state: 'running', notice: { kind: 'rebalance', at: undefined } };
+  expect([statusAt(1_000), statusAt(60_999, 91_000)]).toEqual([recommended, recommended]);
+  expect(statusAt(61_000, 91_000)).toEqual({ state: 'running', notice: { kind: 'interruption', at: 91_000 } });
+  expect(statusAt(91_000, 91_000)).toBe('ends');
 });
 
 test('without notice time, or when its zone is gone, a machine ends at once', () => {

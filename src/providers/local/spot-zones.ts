@@ -23,10 +23,14 @@ export function refuseByZone(zones: readonly LocalSpotZone[], { zone: name, spot
     throw new SvcError('SVC_CAPACITY', `The zone '${name}' has ${count} spot machines and room for ${zone.room} (local.spot_zones).`);
 }
 
-/** `ends`: now. Otherwise `reclaimedAt` is the time of the notice, ms since the epoch; undefined: there is none. */
+/**
+ * `ends`: now. Otherwise the machine ends at `reclaimedAt`, ms since the epoch; undefined: it stays. `isNoticed`: the
+ * notice has been given. Before, there is a rebalance recommendation.
+ */
 interface Reclaim {
   readonly ends: boolean;
   readonly reclaimedAt: number | undefined;
+  readonly isNoticed?: boolean;
 }
 
 /** Whether a zone reclaims a spot machine. It reclaims those beyond its room, the newest first, and never changes its mind. */
@@ -38,19 +42,25 @@ export function reclaimOf(
 ): Reclaim {
   const { zone: name, reclaimedAt } = record;
   if (name === undefined) return { ends: false, reclaimedAt: undefined };
-  if (reclaimedAt !== undefined) return { ends: now >= reclaimedAt, reclaimedAt };
   const zone = zones.find((one) => one.name === name);
+  const noticeMs = (zone?.reclaimAfterSeconds ?? 0) * 1_000;
+  if (reclaimedAt !== undefined)
+    return { ends: now >= reclaimedAt, reclaimedAt, isNoticed: zone === undefined || now >= reclaimedAt - noticeMs };
   const staying = machinesIn(name, machines)
     .filter((one) => one.reclaimedAt === undefined)
     .toSorted((a, b) => a.createdAt - b.createdAt || a.id.localeCompare(b.id));
   if (zone !== undefined && staying.findIndex(({ id }) => id === record.id) < zone.room) return { ends: false, reclaimedAt: undefined };
-  const noticeMs = (zone?.reclaimAfterSeconds ?? 0) * 1_000;
-  return { ends: noticeMs === 0, reclaimedAt: now + noticeMs };
+  const recommendedMs = (zone?.rebalanceSeconds ?? 0) * 1_000;
+  return { ends: noticeMs + recommendedMs === 0, reclaimedAt: now + recommendedMs + noticeMs, isNoticed: recommendedMs === 0 };
 }
 
-/** The status of a running machine with its interruption notice, if any. */
-export function runningUntil(reclaimedAt: number | undefined): MachineStatus {
-  return { state: 'running', ...(reclaimedAt !== undefined && { notice: { kind: 'interruption', at: reclaimedAt } }) };
+/** The status of a running machine with its notice or recommendation, if any. */
+export function runningUntil({ reclaimedAt, isNoticed }: Reclaim): MachineStatus {
+  if (reclaimedAt === undefined) return { state: 'running' };
+  return {
+    state: 'running',
+    notice: isNoticed === true ? { kind: 'interruption', at: reclaimedAt } : { kind: 'rebalance', at: undefined },
+  };
 }
 
 const machinesIn = (zone: string, machines: readonly MachineRecord[]): readonly MachineRecord[] =>

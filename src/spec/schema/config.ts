@@ -26,6 +26,11 @@ const spotZone = section({
   ),
   hourly_price: defaulted(z.number().min(0), 'Pretended price of a machine, US dollars per hour.', 0),
   reclaim_after_seconds: defaulted(seconds, 'Time from an interruption notice to the end of the machine; 0 ends it without a notice.', 120),
+  rebalance_seconds: defaulted(
+    seconds,
+    'Time from a rebalance recommendation to the interruption notice, or to the end without one; 0 plays no recommendation.',
+    0,
+  ),
 });
 
 const gpuText = reading(z.string(), (text): Reading<Accelerator> => {
