@@ -13,7 +13,7 @@ import * as own from './balancer-responses.ts';
 import { ownLines } from './own-lines.ts';
 import type { ReplicaStream, ReplicaStreamUser } from '../replicas/replica-stream.ts';
 import { countError, judgeDialError, isEndOfIdle, isOwnShortage, judgeEnd, judgeFailure, judgeHead } from './replica-verdict.ts';
-import { Attempt, Attempts, QueuedRequest, type QueuedRequestListener } from './attempts.ts';
+import { Attempt, Attempts, expectedWaitNow, QueuedRequest, type QueuedRequestListener } from './attempts.ts';
 import type { FailedAttempt } from './retry-decision.ts';
 import { Upload } from './upload.ts';
 
@@ -75,7 +75,7 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
     const isHeld = stream === undefined || (!this.#isAnswered && this.#attempts.mayRunTwice);
     this.#upload.received(bytes, from, to, stream, isHeld);
     if (this.#isTooLarge(this.#upload.bytes)) this.#answer(own.refusal('body_too_large'));
-    else if (this.#queued?.addBytes(to - from) === false) this.#answer(own.queueFull(this.#context.config));
+    else if (this.#queued?.addBytes(to - from) === false) this.#answer(own.queueFull(this.#context.config, expectedWaitNow(this.#context)));
   }
 
   /** The whole request was read. On a WebSocket connection: the client sends no more. */

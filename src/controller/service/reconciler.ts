@@ -1,6 +1,7 @@
 import type { SuspectReason } from '../../domain/balancer-link.ts';
 import { endpointCandidates, keptEnded, type Decision, type Launch, type World } from '../../domain/decision.ts';
 import { trafficSplit, type TrafficSplit } from '../../domain/endpoint-set.ts';
+import { expectedReplica, measuredStartSeconds, type ExpectedReplica } from '../../domain/expected-replica.ts';
 import { reconcile } from '../../domain/reconcile.ts';
 import { provenVersionOf } from '../../domain/rollout.ts';
 import { newReplica, type NewEvent, type ReplicaRecord, type ServiceRecord, subjectEvent } from '../../domain/records.ts';
@@ -45,6 +46,8 @@ export class Reconciler implements Loop {
   readonly #versions = new Map<number, Task>();
   readonly #load: LoadMeter;
   readonly #canary: CanaryWatch;
+  /** See `measuredStartSeconds`; of the last list of replicas, because handles lack the ended ones. */
+  #startSeconds: number | undefined;
   /** As it was last read or written. */
   #service: ServiceRecord | undefined;
   #isInventoryKnown = false;
@@ -123,11 +126,16 @@ export class Reconciler implements Loop {
   }
 
   /** The current input of the endpoint set. */
-  endpointInput(): { readonly candidates: ReturnType<typeof endpointCandidates>; readonly split: TrafficSplit | undefined } {
+  endpointInput(): {
+    readonly candidates: ReturnType<typeof endpointCandidates>;
+    readonly split: TrafficSplit | undefined;
+    readonly expected: ExpectedReplica | undefined;
+  } {
     const replicas = [...this.#handles.values()].map(({ record }) => record).toSorted((a, b) => a.id - b.id);
     return {
       candidates: endpointCandidates({ replicas, reports: this.#context.reports.all, versions: this.#versions }),
       split: this.#service === undefined ? undefined : trafficSplit(this.#service),
+      expected: expectedReplica(replicas, this.#startSeconds),
     };
   }
 
@@ -141,6 +149,7 @@ export class Reconciler implements Loop {
     // the replicas still serve.
     if (this.#service === undefined) return this.#finished();
     await this.#loadVersions(replicas.filter(({ state }) => !isEnded(state)).map(({ version }) => version));
+    this.#startSeconds = measuredStartSeconds(replicas);
     this.#trackHandles(replicas);
     endpoint.refresh();
     await checkReadyReplicas(this.#context, [...this.#handles.values()]);
@@ -153,6 +162,7 @@ export class Reconciler implements Loop {
     this.#service = service;
     if (service === undefined) return this.#finished();
     const replicas = await store.replicas.list(name);
+    this.#startSeconds = measuredStartSeconds(replicas);
     await this.#loadVersions([
       service.version,
       provenVersionOf(service),
@@ -265,11 +275,11 @@ export class Reconciler implements Loop {
 
   /** Writes the decision in one transaction. Returns false when a record that it rests on has changed meanwhile. */
   async #commit(service: ServiceRecord, decision: Decision): Promise<boolean> {
-    const { service: change, events, adopt, stop, launch, endpoints } = decision;
+    const { service: change, events, adopt, stop, launch, endpoints, expected } = decision;
     const changed = [...adopt, ...stop];
     const { store, endpoint } = this.#context;
     if (Object.keys(change).length + events.length + changed.length + launch.length === 0) {
-      endpoint.publish(endpoints);
+      endpoint.publish(endpoints, expected);
       return true;
     }
     const added = launch.map((one, index) => this.#newReplica(service, one, service.nextReplicaId + index));
