@@ -24,6 +24,8 @@ export interface MachineRequest {
   readonly providerConfig?: ProviderConfig;
   readonly placer?: PlacementFacts['placer'];
   readonly zoneOrder?: PlacementFacts['zoneOrder'];
+  /** Asked before each step of the search: it changes when requests begin or cease to wait. */
+  readonly readySeconds?: () => PlacementFacts['readySeconds'];
   readonly providers: () => Promise<readonly ProviderState[]>;
   readonly history: PlacementHistory;
   occupied(): readonly OccupiedLocation[];
@@ -179,7 +181,7 @@ class Search {
         pending: history.pending,
         given: history.given(now),
         reopening: reopening(this.#candidates, facts, now),
-        order: facts.order,
+        preference: facts,
         now,
       });
       // No await between the decision and `history.asking`: two launches must not choose the same offer.
@@ -234,9 +236,9 @@ class Search {
   }
 
   #facts(): PlacementFacts {
-    const { alternatives, history, clock, placer, zoneOrder } = this.#request;
+    const { alternatives, history, clock, placer, zoneOrder, readySeconds } = this.#request;
     const occupied = [...this.#request.occupied(), ...history.asked];
-    return { ...history.memory, order: alternatives.order, occupied, now: clock.now(), placer, zoneOrder };
+    return { ...history.memory, order: alternatives.order, occupied, now: clock.now(), placer, zoneOrder, readySeconds: readySeconds?.() };
   }
 
   /** Sends one ask, from the intent to the processed answer. Never throws. */

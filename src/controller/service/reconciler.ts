@@ -5,7 +5,8 @@ import { expectedReplica, measuredStartSeconds, type ExpectedReplica } from '../
 import { reconcile } from '../../domain/reconcile.ts';
 import { provenVersionOf } from '../../domain/rollout.ts';
 import { newReplica, type NewEvent, type ReplicaRecord, type ServiceRecord, subjectEvent } from '../../domain/records.ts';
-import type { OccupiedLocation } from '../../domain/placement.ts';
+import type { OccupiedLocation, PlacementFacts } from '../../domain/placement.ts';
+import { wakeOrder } from '../../domain/placement/wake.ts';
 import { nextMachineReport, withoutPastSilence, type MachineReport } from '../../domain/replica/replica-report.ts';
 import { isAlive, isEnded } from '../../domain/replica/replica-state.ts';
 import type { Task } from '../../domain/task.ts';
@@ -46,8 +47,8 @@ export class Reconciler implements Loop {
   readonly #versions = new Map<number, Task>();
   readonly #load: LoadMeter;
   readonly #canary: CanaryWatch;
-  /** See `measuredStartSeconds`; of the last list of replicas, because handles lack the ended ones. */
-  #startSeconds: number | undefined;
+  /** The replicas of the last pass, with the ended ones, of which there are no handles. */
+  #listed: readonly ReplicaRecord[] = [];
   /** As it was last read or written. */
   #service: ServiceRecord | undefined;
   #isInventoryKnown = false;
@@ -125,6 +126,12 @@ export class Reconciler implements Loop {
     );
   }
 
+  /** How the search for one more machine of this task ranks locations by time now. */
+  wakeOrder(task: Task): PlacementFacts['readySeconds'] {
+    const replicas = this.#listed.map((record) => this.#handles.get(record.id)?.record ?? record);
+    return wakeOrder(task, { queued: this.#balancer.view.queued, replicas });
+  }
+
   /** The current input of the endpoint set. */
   endpointInput(): {
     readonly candidates: ReturnType<typeof endpointCandidates>;
@@ -135,7 +142,7 @@ export class Reconciler implements Loop {
     return {
       candidates: endpointCandidates({ replicas, reports: this.#context.reports.all, versions: this.#versions }),
       split: this.#service === undefined ? undefined : trafficSplit(this.#service),
-      expected: expectedReplica(replicas, this.#startSeconds),
+      expected: expectedReplica(replicas, measuredStartSeconds(this.#listed)),
     };
   }
 
@@ -149,7 +156,7 @@ export class Reconciler implements Loop {
     // the replicas still serve.
     if (this.#service === undefined) return this.#finished();
     await this.#loadVersions(replicas.filter(({ state }) => !isEnded(state)).map(({ version }) => version));
-    this.#startSeconds = measuredStartSeconds(replicas);
+    this.#listed = replicas;
     this.#trackHandles(replicas);
     endpoint.refresh();
     await checkReadyReplicas(this.#context, [...this.#handles.values()]);
@@ -162,7 +169,7 @@ export class Reconciler implements Loop {
     this.#service = service;
     if (service === undefined) return this.#finished();
     const replicas = await store.replicas.list(name);
-    this.#startSeconds = measuredStartSeconds(replicas);
+    this.#listed = replicas;
     await this.#loadVersions([
       service.version,
       provenVersionOf(service),
