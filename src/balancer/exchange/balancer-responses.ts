@@ -1,7 +1,7 @@
 import type { BalancerConfig } from '../../domain/balancer-link.ts';
 import type { ExpectedReplica } from '../../domain/expected-replica.ts';
 import { faults, type Fault } from '../http1/faults.ts';
-import type { BalancerResponse } from '../http1/balancer-response.ts';
+import { isClientFault, type BalancerResponse } from '../http1/balancer-response.ts';
 import type { QueueRefusal } from './request-queue.ts';
 
 /**
@@ -134,6 +134,18 @@ export const internalError: BalancerResponse = {
   code: 'internal_error',
   message: 'Something unexpected happened in the balancer.',
 };
+
+/** A client has the status 200 and comments, and the replica's response cannot follow them. */
+export function unfitAfterComments(status: number): BalancerResponse {
+  const message = `The replica answered with status ${status} and not with a plain event stream.`;
+  return { status, code: 'not_an_event_stream', message };
+}
+
+/** The balancer's answer to a client that reads an event stream. */
+export function errorEvent({ status, code, message }: BalancerResponse): Buffer {
+  const type = isClientFault(status) ? 'invalid_request_error' : 'server_error';
+  return Buffer.from(`event: error\ndata: ${JSON.stringify({ error: { message, type, code, status } })}\n\n`);
+}
 
 /** Reports a break to the reader of an event stream. Without it, the broken stream can look complete. */
 export const brokenEventStream: Buffer = Buffer.from(
