@@ -242,14 +242,14 @@ export class Balancer {
   }
 
   #setReplicas(command: ReplicasCommand, notify: Notify): void {
-    const { epoch, revision, replicas } = command;
+    const { epoch, revision, replicas, expected } = command;
     if (epoch === this.#newest?.epoch && revision < this.#newest.revision) return;
     this.#newest = command;
     this.#setNumber += 1;
     const slotted = this.#assignSlots(replicas);
     if (slotted.length < replicas.length) this.#deps.logger.error({ replicas: replicas.length, used: slotted.length }, 'Too many replicas');
     this.#pending = [...this.#pending, { number: this.#setNumber, command, since: this.#deps.clock.monotonic(), notify }];
-    this.#threads?.apply({ type: 'replicas', number: this.#setNumber, replicas: slotted, isKnown: true });
+    this.#threads?.apply({ type: 'replicas', number: this.#setNumber, replicas: slotted, isKnown: true, expected });
     this.#predecessors.send(command);
     if (this.#handOver !== 'left') this.#save(replicas);
     // If no thread is alive now, no thread will confirm the set.

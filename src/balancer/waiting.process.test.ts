@@ -142,3 +142,25 @@ test('a new replica is not overloaded by many queued requests', async () => {
     );
   });
 });
+
+test('a request over the queue limits learns the phase and the expected time', async () => {
+  await withReplicas([echo()], async (replica) => {
+    await withBalancer(
+      [],
+      async (balancer) => {
+        const expected = { phase: 'loading', readyAt: Date.now() + 60_000 };
+        balancer.link.send(JSON.stringify({ type: 'replicas', epoch: 'told', revision: 1, replicas: [], expected }));
+        await waitFor('the set', () => balancer.link.of('applied').some(({ epoch }) => epoch === 'told'));
+        const first = fetch(balancer.url);
+        await waitFor('one to wait', () => balancer.link.lastStats?.queued === 1);
+        const refused = await fetch(balancer.url);
+        expect(refused.status).toBe(503);
+        expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(7);
+        expect(await refused.text()).toMatch(/a replica is loading and should be ready in about \d+ s\./);
+        await balancer.link.setReplicas([aBalancerReplica(replica?.port ?? 0, 1)]);
+        expect((await first).status).toBe(200);
+      },
+      waitingFor(20_000, { fromZero: true, maxRequests: 1 }),
+    );
+  });
+});

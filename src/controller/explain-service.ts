@@ -2,6 +2,7 @@ import type { RouteReply } from '../api/contract.ts';
 import { isAlive } from '../domain/replica/replica-state.ts';
 import { spotPlacerOf } from '../domain/spot/markets.ts';
 import { marketsFor, searchOf } from '../domain/spot/known-markets.ts';
+import { wakeOrder } from '../domain/placement/wake.ts';
 import { zoneOrderOf } from '../domain/spot/hedged-service.ts';
 import { describeZone } from '../domain/spot/describe-zone.ts';
 import { planPlacement } from '../provision/placement-plan.ts';
@@ -30,6 +31,9 @@ const searchCauses = new Set([
   'machine-lost',
 ]);
 
+const fastestNote =
+  'No replica is ready: for waiting requests, the location with the shortest expected time to a ready replica comes first (wake: fastest).';
+
 /** How the machines of a service were found, from its history, and which offers exist now for one more replica. */
 export async function explainService(
   context: DaemonContext,
@@ -43,6 +47,8 @@ export async function explainService(
   const events = (await store.events.list({ subject: name, subjectKey: key })).filter(isStepOfSearch);
   const found = Map.groupBy(events, ({ replicaId }) => replicaId ?? 0);
   const occupied = replicas.flatMap(({ state, offer }) => (isAlive(state) && offer !== null ? [offer] : []));
+  // From zero, a replica is launched only for requests that wait.
+  const readySeconds = task && wakeOrder(task, { queued: 1, replicas });
   const { placement } = service.memory;
   const known = task && marketsFor(placement, searchOf(task));
   const histories = task !== undefined && spotPlacerOf(task) === 'hedge' ? await store.zones.list() : undefined;
@@ -60,6 +66,7 @@ export async function explainService(
             () => histories ?? {},
             () => clock.now(),
           ),
+          readySeconds,
           replicas: 1,
           providers: await context.states(),
           memory: placement && {
@@ -74,6 +81,7 @@ export async function explainService(
   const zoneNotes = (histories === undefined ? [] : (known?.spotZones ?? [])).map(({ zone }) => {
     return `Zone ${zone.split('|').join('/')}: ${describeZone(histories?.[zone], clock.now())}.`;
   });
+  const wakeNotes = readySeconds === undefined ? [] : [fastestNote];
   return {
     service: name,
     replicas: replicas
@@ -85,7 +93,7 @@ export async function explainService(
         reachedBy: replica.address === null ? null : describeAddress(replica.address),
         steps: (found.get(replica.id) ?? []).map(eventView),
       })),
-    plan: plan && { ...plan, notes: [...plan.notes, ...zoneNotes] },
+    plan: plan && { ...plan, notes: [...plan.notes, ...wakeNotes, ...zoneNotes] },
   };
 }
 

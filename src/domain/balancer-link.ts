@@ -1,5 +1,6 @@
 import { exitCodes } from '../shared/error-codes.ts';
 import type { ReplicaAddress } from '../shared/replica-address.ts';
+import type { ExpectedReplica } from './expected-replica.ts';
 import type { PassedSettings } from './load-balancer.ts';
 import type { Outcomes } from './outcomes.ts';
 import type { LoadBalancingPolicy, ReplicaProtocol, SessionKey } from './task.ts';
@@ -75,6 +76,8 @@ export interface ReplicasCommand {
   readonly epoch: string;
   readonly revision: number;
   readonly replicas: readonly BalancerReplica[];
+  /** While no replica is ready: the one to come, for the texts to waiting clients. Older reconcilers omit it. */
+  readonly expected?: ExpectedReplica;
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { LoadSignals } from './load-signals.ts';
 import type { BalancerReplica } from './balancer-link.ts';
+import { expectedReplica, measuredStartSeconds, type ExpectedReplica } from './expected-replica.ts';
 import { endpointSet, trafficSplit, type EndpointCandidate } from './endpoint-set.ts';
 import { type Change, type NewEvent, type ReplicaRecord, type ServiceMemory, type ServiceRecord, subjectEvent } from './records.ts';
 import type { Market } from './placement.ts';
@@ -77,6 +78,8 @@ export interface Decision {
   readonly adopt: readonly ChangedReplica[];
   readonly stop: readonly ChangedReplica[];
   readonly endpoints: readonly BalancerReplica[];
+  /** For the texts to clients that wait; see `expectedReplica`. */
+  readonly expected: ExpectedReplica | undefined;
   readonly service: Change<ServiceRecord>;
   readonly events: readonly NewEvent[];
   /** When to decide again without a new report, ms since the epoch; undefined when no such time is known. */
@@ -190,6 +193,7 @@ export class Draft {
       adopt: this.#adopt,
       stop: this.#stop,
       endpoints: endpointSet(endpointCandidates({ ...this.world, replicas: this.#replicas }), trafficSplit(this.service)),
+      expected: expectedReplica(this.#replicas, measuredStartSeconds(this.#replicas)),
       service: this.#service,
       events: this.#events,
       wakeAt: this.wakeAt,

@@ -123,6 +123,11 @@ export interface PlacementFacts {
   /** How spot offers are ordered; absent: as all others. */
   readonly placer?: SpotPlacer | undefined;
   readonly spotZones?: readonly KnownZone[] | undefined;
+  /**
+   * Expected seconds from a launch to a ready replica. When present, the shortest time comes before the price: see
+   * `placement/wake.ts`.
+   */
+  readonly readySeconds?: ((offer: PlaceableOffer) => number) | undefined;
   /** For the spot placer `hedge`: zones for one more replica, best first, given the locations of the others. */
   readonly zoneOrder?: ((occupied: readonly OccupiedLocation[]) => readonly string[] | undefined) | undefined;
 }

@@ -195,7 +195,12 @@ export interface ReplicaPolicy {
   readonly baseOndemandFallbackReplicas: number;
   readonly spotPlacer: SpotPlacer | undefined;
   readonly schedule?: readonly ScheduleEntry[] | undefined;
+  /** Absent: `cheapest`. */
+  readonly wake?: (typeof wakes)[number] | undefined;
 }
+
+/** The closed list of values of `wake`: what decides the location while requests wait and no replica is ready. */
+export const wakes = ['cheapest', 'fastest'] as const;
 
 /** Bounds that hold from each moment of a cron expression until the next moment of any entry. */
 export interface ScheduleEntry {

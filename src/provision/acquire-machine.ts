@@ -27,6 +27,8 @@ export interface MachineRequest {
   readonly zoneOrder?: PlacementFacts['zoneOrder'];
   /** Under which the history remembers the offers; see `searchOf`. Absent: it does not. */
   readonly search?: string;
+  /** Asked before each step of the search: it changes when requests begin or cease to wait. */
+  readonly readySeconds?: () => PlacementFacts['readySeconds'];
   readonly providers: () => Promise<readonly ProviderState[]>;
   readonly history: PlacementHistory;
   occupied(): readonly OccupiedLocation[];
@@ -182,7 +184,7 @@ class Search {
         pending: history.pending,
         given: history.given(now),
         reopening: reopening(this.#candidates, facts, now),
-        order: facts.order,
+        preference: facts,
         now,
       });
       // No await between the decision and `history.asking`: two launches must not choose the same offer.
@@ -241,11 +243,12 @@ class Search {
   }
 
   #facts(): PlacementFacts {
-    const { alternatives, history, clock, placer, zoneOrder, search = '' } = this.#request;
+    const { alternatives, history, clock, placer, zoneOrder, readySeconds, search = '' } = this.#request;
     const { refusals, starts } = history.memory;
     const occupied = [...this.#request.occupied(), ...history.asked];
     const { spotZones } = marketsFor(history.memory, search) ?? {};
-    return { refusals, starts, spotZones, order: alternatives.order, occupied, now: clock.now(), placer, zoneOrder };
+    const known = { refusals, starts, spotZones, occupied, now: clock.now() };
+    return { ...known, order: alternatives.order, placer, zoneOrder, readySeconds: readySeconds?.() };
   }
 
   /** Sends one ask, from the intent to the processed answer. Never throws. */

@@ -73,6 +73,7 @@ export interface PlanRequest {
   readonly providers: readonly ProviderState[];
   readonly placer?: PlacementFacts['placer'];
   readonly zoneOrder?: PlacementFacts['zoneOrder'];
+  readonly readySeconds?: PlacementFacts['readySeconds'];
   readonly memory?: PlacementMemory | undefined;
   readonly occupied?: readonly OccupiedLocation[];
   readonly clock: Clock;
@@ -99,6 +100,7 @@ export async function planPlacement(request: PlanRequest): Promise<PlacementPlan
     now: clock.now(),
     placer: request.placer,
     zoneOrder: request.zoneOrder,
+    readySeconds: request.readySeconds,
   };
   const { judged, notes } = await judge(candidates, facts, request);
   const crowded = whyNotAll(judged, replicas);
@@ -222,6 +224,8 @@ function describeVerdict(verdict: Verdict): string {
       return 'an alternative before it has a machine';
     case 'dearer':
       return `${hourlyPrice(verdict.byUsd)} dearer`;
+    case 'later-ready':
+      return `a replica would be ready later there (about ${Math.round(verdict.seconds)} s), and requests wait`;
     case 'slower':
       return `equally cheap, but starts slower (about ${Math.round(verdict.medianMs / 1_000)} s)`;
     case 'equal':

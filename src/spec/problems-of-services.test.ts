@@ -163,6 +163,11 @@ resources: {ports: 80, use_spot: true}
 service: {replica_policy: {min_replicas: 1, base_ondemand_fallback_replicas: ▸2}}
 => service.replica_policy.base_ondemand_fallback_replicas: base_ondemand_fallback_replicas (2) must not be more than min_replicas (1) (Raise min_replicas, or lower it.)
 
+# an unknown order of a wake
+resources: {ports: 80}
+service: {replica_policy: {min_replicas: 0, max_replicas: 1, target_qps_per_replica: 1, wake: ▸fast}}
+=> service.replica_policy.wake: must be one of cheapest or fastest, found text 'fast'
+
 # spot settings without spot
 resources: {ports: 80}
 service: {replica_policy: {min_replicas: 1, dynamic_ondemand_fallback: ▸true, spot_placer: ▸Dynamic_Fallback}}

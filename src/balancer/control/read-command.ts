@@ -1,4 +1,5 @@
 import type { BalancerCommand, BalancerReplica, RemainingCommand, ReplicasCommand } from '../../domain/balancer-link.ts';
+import { replicaPhases, type ExpectedReplica } from '../../domain/expected-replica.ts';
 import type { Outcomes, ReplicaOutcomes } from '../../domain/outcomes.ts';
 import { isObject } from '../../shared/json.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
@@ -25,7 +26,17 @@ export function readCommand(line: string): BalancerCommand | undefined {
 function readReplicasCommand(value: Json): ReplicasCommand | undefined {
   const set = readSet(value);
   const replicas = readReplicas(value['replicas']);
-  return set === undefined || replicas === undefined ? undefined : { type: 'replicas', ...set, replicas };
+  if (set === undefined || replicas === undefined) return undefined;
+  const expected = readExpected(value['expected']);
+  return { type: 'replicas', ...set, replicas, ...(expected && { expected }) };
+}
+
+/** Undefined when it is absent or invalid: it decides only texts, so it must not cost the whole set. */
+function readExpected(value: unknown): ExpectedReplica | undefined {
+  if (!isObject(value)) return undefined;
+  const { readyAt } = value;
+  const phase = replicaPhases.find((one) => one === value['phase']);
+  return phase && { phase, ...(isCount(readyAt) && { readyAt }) };
 }
 
 function readRemaining(value: Json): RemainingCommand | undefined {

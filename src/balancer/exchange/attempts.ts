@@ -192,6 +192,11 @@ export interface QueuedRequestListener {
   onQueueTimeout(answer: BalancerResponse): void;
 }
 
+/** What a client can expect now, while no replica serves. */
+export function expectedWaitNow({ requestQueue, replicas, clock }: BalancerContext): own.ExpectedWait | undefined {
+  return replicas.serving > 0 ? undefined : own.expectedWait(requestQueue.expected, clock.now());
+}
+
 /** The time of one request in the queue, which it may enter several times. */
 export class QueuedRequest implements QueueEntry {
   giveUpAt: number | undefined;
@@ -213,7 +218,7 @@ export class QueuedRequest implements QueueEntry {
     const { requestQueue, config, clock } = this.#context;
     this.#otherwise = otherwise;
     const refusal = requestQueue.enter(this, heldBytes);
-    if (refusal !== undefined) return own.queueRefusalResponse(config, refusal, otherwise);
+    if (refusal !== undefined) return own.queueRefusalResponse(config, refusal, otherwise, expectedWaitNow(this.#context));
     this.#since ??= clock.monotonic();
     return undefined;
   }
@@ -240,6 +245,6 @@ export class QueuedRequest implements QueueEntry {
   }
 
   giveUp(): void {
-    this.#listener.onQueueTimeout(own.queueTimeout(this.#context.config, this.#otherwise));
+    this.#listener.onQueueTimeout(own.queueTimeout(this.#context.config, this.#otherwise, expectedWaitNow(this.#context)));
   }
 }

@@ -1,9 +1,13 @@
 import type { BalancerConfig } from '../../domain/balancer-link.ts';
+import type { ExpectedReplica } from '../../domain/expected-replica.ts';
 import { faults, type Fault } from '../http1/faults.ts';
-import type { BalancerResponse } from '../http1/balancer-response.ts';
+import { isClientFault, type BalancerResponse } from '../http1/balancer-response.ts';
 import type { QueueRefusal } from './request-queue.ts';
 
-/** All responses that the balancer writes itself. Messages name the next command and contain no replica address. */
+/**
+ * All responses that the balancer writes itself. Messages name the next command, or for a client that waited the replica
+ * to come. They contain no replica address.
+ */
 
 /** The request broke a rule. */
 export function refusal(fault: Fault): BalancerResponse {
@@ -24,30 +28,72 @@ export function shareUsed(config: BalancerConfig): BalancerResponse {
   return { status: 503, code: 'overloaded', message, retryAfter: config.retryAfterSeconds };
 }
 
+/** What a client that waits learns about the replica to come; undefined without information. */
+export interface ExpectedWait {
+  /** A clause, such as `a replica is loading and should be ready in about 20 s`. Names no machine and no command. */
+  readonly text: string;
+  /** Undefined when the time is unknown or over. */
+  readonly seconds: number | undefined;
+}
+
+/** Longest `Retry-After` from an expected time, s: a client should notice a replica that is ready early. */
+const longestRetryAfter = 120;
+
+const phaseTexts = {
+  provisioning: 'a replica is being provisioned',
+  starting: 'a replica is being started',
+  loading: 'a replica is loading',
+} as const;
+
+/** `now`: ms since the epoch. */
+export function expectedWait(expected: ExpectedReplica | undefined, now: number): ExpectedWait | undefined {
+  if (expected === undefined) return undefined;
+  const { phase, readyAt = now } = expected;
+  const phaseText = phaseTexts[phase];
+  if (readyAt <= now) return { text: phaseText, seconds: undefined };
+  const seconds = Math.ceil((readyAt - now) / 1_000);
+  return { text: `${phaseText} and should be ready in about ${seconds} s`, seconds };
+}
+
+/** A message with what the client can expect, or else with the command that tells its owner more. */
+const withOutlook = ({ service }: BalancerConfig, what: string, wait: ExpectedWait | undefined): string =>
+  wait === undefined ? `${what}. Run: svc serve status ${service}` : `${what}: ${wait.text}.`;
+
+const retryAfterOf = ({ retryAfterSeconds }: BalancerConfig, wait: ExpectedWait | undefined): number =>
+  Math.min(longestRetryAfter, wait?.seconds ?? retryAfterSeconds);
+
 /** No replica serves, or none could be reached. */
-export function noReadyReplica(config: BalancerConfig): BalancerResponse {
-  const message = `No replica of service ${config.service} is ready. Run: svc serve status ${config.service}`;
-  return { status: 503, code: 'no_ready_replica', message, retryAfter: config.retryAfterSeconds };
+export function noReadyReplica(config: BalancerConfig, wait?: ExpectedWait): BalancerResponse {
+  const message = withOutlook(config, `No replica of service ${config.service} is ready`, wait);
+  return { status: 503, code: 'no_ready_replica', message, retryAfter: retryAfterOf(config, wait) };
 }
 
 /** `otherwise`: the response when no replica is expected. */
-export function queueRefusalResponse(config: BalancerConfig, reason: QueueRefusal, otherwise: BalancerResponse): BalancerResponse {
-  if (reason === 'full') return queueFull(config);
-  return reason === 'late' ? queueTimeout(config, otherwise) : otherwise;
+export function queueRefusalResponse(
+  config: BalancerConfig,
+  reason: QueueRefusal,
+  otherwise: BalancerResponse,
+  wait: ExpectedWait | undefined,
+): BalancerResponse {
+  if (reason === 'full') return queueFull(config, wait);
+  if (reason === 'late') return queueTimeout(config, otherwise, wait);
+  return otherwise.code === 'no_ready_replica' ? noReadyReplica(config, wait) : otherwise;
 }
 
 /** The request queue is full, by requests or by bytes. */
-export function queueFull(config: BalancerConfig): BalancerResponse {
-  const message = `Too many requests wait for a replica of service ${config.service}. Run: svc serve status ${config.service}`;
-  return { status: 503, code: 'queue_full', message, retryAfter: config.retryAfterSeconds };
+export function queueFull(config: BalancerConfig, wait: ExpectedWait | undefined): BalancerResponse {
+  const message = withOutlook(config, `Too many requests wait for a replica of service ${config.service}`, wait);
+  return { status: 503, code: 'queue_full', message, retryAfter: retryAfterOf(config, wait) };
 }
 
 /** 504 when a service that scales from zero had no replica in time; else `otherwise`. */
-export function queueTimeout(config: BalancerConfig, otherwise: BalancerResponse): BalancerResponse {
-  if (!config.queue.fromZero || otherwise.code !== 'no_ready_replica') return otherwise;
+export function queueTimeout(config: BalancerConfig, otherwise: BalancerResponse, wait: ExpectedWait | undefined): BalancerResponse {
+  if (otherwise.code !== 'no_ready_replica') return otherwise;
+  if (!config.queue.fromZero) return noReadyReplica(config, wait);
   const seconds = config.queue.timeoutMs / 1_000;
-  const message = `No replica of service ${config.service} was ready within ${seconds} s (load_balancer.queue_timeout). Run: svc serve status ${config.service}`;
-  return { status: 504, code: 'queue_timeout', message };
+  const what = `No replica of service ${config.service} was ready within ${seconds} s (load_balancer.queue_timeout)`;
+  const message = withOutlook(config, what, wait);
+  return { status: 504, code: 'queue_timeout', message, ...(wait !== undefined && { retryAfter: retryAfterOf(config, wait) }) };
 }
 
 /** The connection broke after a replica got the request or part of it. The balancer does not send it again. */
@@ -88,6 +134,18 @@ export const internalError: BalancerResponse = {
   code: 'internal_error',
   message: 'Something unexpected happened in the balancer.',
 };
+
+/** A client has the status 200 and comments, and the replica's response cannot follow them. */
+export function unfitAfterComments(status: number): BalancerResponse {
+  const message = `The replica answered with status ${status} and not with a plain event stream.`;
+  return { status, code: 'not_an_event_stream', message };
+}
+
+/** The balancer's answer to a client that reads an event stream. */
+export function errorEvent({ status, code, message }: BalancerResponse): Buffer {
+  const type = isClientFault(status) ? 'invalid_request_error' : 'server_error';
+  return Buffer.from(`event: error\ndata: ${JSON.stringify({ error: { message, type, code, status } })}\n\n`);
+}
 
 /** Reports a break to the reader of an event stream. Without it, the broken stream can look complete. */
 export const brokenEventStream: Buffer = Buffer.from(

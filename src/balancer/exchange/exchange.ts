@@ -2,7 +2,7 @@ import type { DialError } from '../../shared/system/dial.ts';
 import { recordFailedTry, type AccessRecord } from '../access-log/access-record.ts';
 import { recordArrival } from './request-record.ts';
 import type { BalancerContext } from './balancer-context.ts';
-import type { ExchangeClient } from './exchange-client.ts';
+import type { ExchangeClient, Reply } from './exchange-client.ts';
 import type { Trailers } from '../http1/chunked-decoder.ts';
 import type { Fault } from '../http1/faults.ts';
 import { isClientFault, type BalancerResponse } from '../http1/balancer-response.ts';
@@ -13,9 +13,10 @@ import * as own from './balancer-responses.ts';
 import { ownLines } from './own-lines.ts';
 import type { ReplicaStream, ReplicaStreamUser } from '../replicas/replica-stream.ts';
 import { countError, judgeDialError, isEndOfIdle, isOwnShortage, judgeEnd, judgeFailure, judgeHead } from './replica-verdict.ts';
-import { Attempt, Attempts, QueuedRequest, type QueuedRequestListener } from './attempts.ts';
+import { Attempt, Attempts, expectedWaitNow, QueuedRequest, type QueuedRequestListener } from './attempts.ts';
 import type { FailedAttempt } from './retry-decision.ts';
-import { Upload } from './upload.ts';
+import { isTooLarge, Upload } from './upload.ts';
+import { continuesComments, WaitComments, wantsComments } from './wait-comments.ts';
 
 /** Limit for a WebSocket connection without traffic. Peers keep it open by pings. */
 const tunnelIdleMs = 3_600_000;
@@ -26,11 +27,13 @@ const replicaCheckIntervalMs = 500;
 export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
   readonly #context: BalancerContext;
   readonly #client: ExchangeClient;
+  #reply: Reply;
   readonly #head: RequestHead;
   readonly #record: AccessRecord;
   readonly #upload: Upload;
   readonly #attempts: Attempts;
   #queued: QueuedRequest | undefined;
+  #comments: WaitComments | undefined;
   #phase: 'new' | 'connecting' | 'sent' | 'relaying' | 'done' = 'new';
   #attempt: Attempt | undefined;
   /** The response has begun: the balancer never sends the request again. */
@@ -48,12 +51,13 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
   #response: ResponseHead | undefined;
   #isResponseRead = false;
   #fault: Fault | undefined;
-  /** The response is a 408 for an idle connection; see `isEndOfIdle`. The balancer sends the request again. */
-  #isIdleEnd = false;
+  /** Why the client gets nothing of the response: see `isEndOfIdle`, and `continuesComments`. */
+  #withheld: 'idle-end' | 'unfit' | undefined;
 
   constructor(context: BalancerContext, client: ExchangeClient, head: RequestHead) {
     this.#context = context;
     this.#client = client;
+    this.#reply = client.reply;
     this.#head = head;
     this.#upload = new Upload(client, context.deadlines);
     this.#record = recordArrival(context, client, head);
@@ -74,8 +78,8 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
     const stream = this.#attempt?.stream;
     const isHeld = stream === undefined || (!this.#isAnswered && this.#attempts.mayRunTwice);
     this.#upload.received(bytes, from, to, stream, isHeld);
-    if (this.#isTooLarge(this.#upload.bytes)) this.#answer(own.refusal('body_too_large'));
-    else if (this.#queued?.addBytes(to - from) === false) this.#answer(own.queueFull(this.#context.config));
+    if (!this.#isTunnel && isTooLarge(this.#context.config, this.#upload.bytes)) this.#answer(own.refusal('body_too_large'));
+    else if (this.#queued?.addBytes(to - from) === false) this.#answer(own.queueFull(this.#context.config, expectedWaitNow(this.#context)));
   }
 
   /** The whole request was read. On a WebSocket connection: the client sends no more. */
@@ -101,7 +105,8 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
   }
 
   clientDrained(): void {
-    this.#progress();
+    // A queued request keeps the time of its next comment.
+    if (this.#attempt !== undefined) this.#progress();
     this.#attempt?.stream?.resume();
   }
 
@@ -115,6 +120,7 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
   /** `deadlineAt` has passed. `isClientStalled`: the client does not read bytes that wait for it. */
   onDeadline(isClientStalled: boolean): void {
     if (this.#phase === 'done') return;
+    if (this.#comments !== undefined && this.#attempt === undefined) return this.#comment(isClientStalled);
     if (this.#context.deadlines.now < this.#dueAt) this.#moveWhenLost();
     else if (isClientStalled || this.#isTunnel) {
       this.clientGone();
@@ -134,7 +140,7 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
    * end when a replica responds or the balancer answers. `otherwise`: the answer when no attempt follows.
    */
   #next(after: 'arrival' | 'queue' | 'move' | FailedAttempt, otherwise: BalancerResponse): void {
-    if (after === 'arrival' && this.#isTooLarge(this.#head.bodyLength)) return this.#answer(own.refusal('body_too_large'));
+    if (after === 'arrival' && isTooLarge(this.#context.config, this.#head.bodyLength)) return this.#answer(own.refusal('body_too_large'));
     const last = this.#attempt;
     const hasFailed = typeof after === 'object' && last !== undefined;
     const decision = hasFailed ? this.#attempts.failed(last.replica, after, this.#upload) : 'another';
@@ -148,7 +154,9 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
       // No replica can take the request now, or the budget has no retry left: both may change soon.
       this.#queued ??= new QueuedRequest(this.#context, this.#record, this);
       const refusal = this.#queued.enter(otherwise, this.#upload.held);
-      return refusal === undefined ? this.#pause() : this.#answer(refusal);
+      if (refusal !== undefined) return this.#answer(refusal);
+      this.#pause();
+      return wantsComments(this.#head) ? this.#comment(false) : undefined;
     }
     this.#queued?.pause();
 
@@ -160,9 +168,11 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
     return attempt.dial((error, stream) => this.#dialled(attempt, error, stream));
   }
 
-  #isTooLarge(bytes: number): boolean {
-    const { maxBodyBytes } = this.#context.config;
-    return maxBodyBytes !== null && bytes > maxBodyBytes && !this.#isTunnel;
+  /** Reports the wait to a client that asked for it, unless it does not read, and again after a while. */
+  #comment(isClientStalled: boolean): void {
+    this.#comments ??= new WaitComments(this.#context, this.#client, this.#record.requestId);
+    this.#reply = this.#comments;
+    this.#comments.write(isClientStalled);
   }
 
   onRetry(otherwise: BalancerResponse): void {
@@ -235,14 +245,14 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
     this.#queued?.end();
     this.#attempt?.recordProgress();
     this.#awaitReplica();
-    if (head.status === 100 || head.status === 103) this.#client.reply.interim(head);
+    if (head.status === 100 || head.status === 103) this.#reply.interim(head);
   }
 
   responseHead(head: ResponseHead): void {
     const attempt = this.#attempt;
     const mayResend = this.#attempts.mayRunTwice && this.#upload.isReplayable && !this.#isAcknowledged;
-    this.#isIdleEnd = mayResend && attempt !== undefined && isEndOfIdle(attempt, head);
-    if (this.#isIdleEnd) return;
+    this.#withheld = mayResend && attempt !== undefined && isEndOfIdle(attempt, head) ? 'idle-end' : undefined;
+    if (this.#withheld !== undefined) return;
     this.#isAnswered = true;
     this.#queued?.end();
     this.#record.firstByteMs = this.#elapsed();
@@ -252,22 +262,23 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
     this.#upload.release();
     this.#record.status = head.status;
     if (head.isTunnel) this.#record.protocol = 'ws';
-    this.#client.reply.head(head, this.#record.requestId, ownLines(this.#context, this.#record, attempt?.replica, head));
+    if (this.#comments !== undefined && !continuesComments(head)) this.#withheld = 'unfit';
+    this.#reply.head(head, this.#record.requestId, ownLines(this.#context, this.#record, attempt?.replica, head));
     if (attempt !== undefined) judgeHead(this.#context, attempt, head, this.#record.firstByteMs - (this.#record.sentMs ?? 0));
   }
 
   body(bytes: Buffer, from: number, to: number): void {
-    if (this.#isIdleEnd) return;
+    if (this.#withheld !== undefined) return;
     this.#record.bytesOut += to - from;
-    this.#client.reply.body(bytes, from, to);
+    this.#reply.body(bytes, from, to);
   }
 
   responseEnd(trailers: Trailers): void {
-    if (this.#isIdleEnd) return;
+    if (this.#withheld !== undefined) return;
     this.#isResponseRead = true;
     if (this.#attempt !== undefined && this.#response !== undefined)
       judgeEnd(this.#context, this.#attempt, this.#head, this.#response, trailers);
-    this.#client.reply.end(trailers);
+    this.#reply.end(trailers);
   }
 
   responseFault(fault: Fault): void {
@@ -275,12 +286,13 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
   }
 
   afterRead(): void {
-    if (this.#isIdleEnd) return this.streamLost();
+    if (this.#withheld === 'idle-end') return this.streamLost();
     if (this.#fault !== undefined) return this.#replicaBroke(this.#fault);
+    if (this.#withheld === 'unfit') return this.#answer(own.unfitAfterComments(this.#record.status));
     this.#progress();
     this.#isCommitted = this.#phase === 'relaying';
     this.#attempt?.replica.markSeen();
-    const isClientReady = this.#client.reply.flush();
+    const isClientReady = this.#reply.flush();
     if (this.#isResponseRead) return this.#finish();
     return isClientReady ? undefined : this.#attempt?.stream?.pause();
   }
@@ -328,8 +340,7 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
     if (decision === 'stays') return this.#setDeadline(this.#context.deadlines.in(replicaCheckIntervalMs));
     if (this.#attempt !== undefined) countError(this.#context, this.#attempt);
     const unresponsive = own.replicaUnresponsive(this.#context.config);
-    if (decision === 'fails') return this.#answer(unresponsive);
-    return this.#next('move', unresponsive);
+    return decision === 'fails' ? this.#answer(unresponsive) : this.#next('move', unresponsive);
   }
 
   /** Answers instead of the replica. Breaks off a response of which the client already has a part. */
@@ -340,8 +351,8 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
       this.#close('truncated');
       return this.#client.exchangeBroken();
     }
-    this.#client.reply.own(response, this.#record.requestId);
-    this.#client.reply.flush();
+    this.#reply.own(response, this.#record.requestId);
+    this.#reply.flush();
     this.#record.status = response.status;
     this.#record.code = response.code;
     this.#close(isClientFault(response.status) ? 'refused' : 'unavailable');

@@ -1,4 +1,5 @@
 import type { RequestQueueLimits } from '../../domain/balancer-link.ts';
+import type { ExpectedReplica } from '../../domain/expected-replica.ts';
 import type { Deadlines, Timed } from '../transport/deadlines.ts';
 
 /** A request that may be queued several times. Each time it gets exactly one callback, unless it leaves first. */
@@ -58,6 +59,8 @@ export class RequestQueue implements Timed {
   /** A request came while no replica served, and the queue has not been emptied since. */
   #isHeld = false;
   deadlineAt = Number.POSITIVE_INFINITY;
+  /** The replica that the requests wait for, as far as the reconciler reported one. */
+  expected: ExpectedReplica | undefined;
 
   constructor(options: RequestQueueOptions) {
     this.#options = options;

@@ -1,3 +1,4 @@
+import type { BalancerConfig } from '../../domain/balancer-link.ts';
 import type { Deadlines } from '../transport/deadlines.ts';
 import type { ExchangeClient } from './exchange-client.ts';
 import type { Trailers } from '../http1/chunked-decoder.ts';
@@ -5,6 +6,10 @@ import type { ReplicaStream } from '../replicas/replica-stream.ts';
 
 type UploadingClient = Pick<ExchangeClient, 'pauseReading' | 'resumeReading'>;
 type UploadStream = Pick<ReplicaStream, 'body' | 'end' | 'flush'>;
+
+/** Whether a body of that many bytes exceeds the service's limit. */
+export const isTooLarge = ({ maxBodyBytes }: Pick<BalancerConfig, 'maxBodyBytes'>, bytes: number): boolean =>
+  maxBodyBytes !== null && bytes > maxBodyBytes;
 
 /** Bytes held while there is no connection; beyond it, the balancer stops reading the client. */
 const holdBytes = 262_144;

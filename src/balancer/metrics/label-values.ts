@@ -45,6 +45,7 @@ const ownReasons = [
   'replica_broke_protocol',
   'first_byte_timeout',
   'replica_unresponsive',
+  'not_an_event_stream',
   'internal_error',
 ];
 

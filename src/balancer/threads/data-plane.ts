@@ -97,8 +97,9 @@ export class DataPlane {
     this.#listener = new Listener(this.#context, { serve: (socket, onClosed) => this.#serve(socket, onClosed) });
   }
 
-  apply({ replicas, isKnown }: Pick<SetOrder, 'replicas' | 'isKnown'>): void {
+  apply({ replicas, isKnown, expected }: Pick<SetOrder, 'replicas' | 'isKnown' | 'expected'>): void {
     this.#replicas.apply(replicas);
+    this.#requestQueue.expected = expected;
     if (isKnown) this.#requestQueue.replicasChanged(this.#replicas.serving);
   }
 

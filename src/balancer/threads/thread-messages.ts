@@ -1,4 +1,5 @@
 import type { BalancerConfig, SuspectReason } from '../../domain/balancer-link.ts';
+import type { ExpectedReplica } from '../../domain/expected-replica.ts';
 import type { FileLimits } from '../board/file-budget.ts';
 import type { SlottedReplica } from '../replicas/replica.ts';
 import type { TlsMaterial } from '../tls/tls-files.ts';
@@ -15,6 +16,8 @@ export interface SetOrder {
   readonly replicas: readonly SlottedReplica[];
   /** False in a process that has neither a saved set nor one from the reconciler. */
   readonly isKnown: boolean;
+  /** While no replica is ready: the one to come. */
+  readonly expected?: ExpectedReplica | undefined;
 }
 
 /** What a thread is started with. */

@@ -1,4 +1,5 @@
 import type { BalancerReplica, ReplicasCommand } from '../../domain/balancer-link.ts';
+import type { ExpectedReplica } from '../../domain/expected-replica.ts';
 import { endpointSet, servingCapacity, type EndpointCandidate, type TrafficSplit } from '../../domain/endpoint-set.ts';
 
 /** Receives endpoint sets: the connection to the balancer. */
@@ -13,6 +14,7 @@ export interface EndpointSink {
 interface EndpointInput {
   readonly candidates: readonly EndpointCandidate[];
   readonly split: TrafficSplit | undefined;
+  readonly expected: ExpectedReplica | undefined;
 }
 
 /** Sends the balancer the endpoint set computed from records and reports, as a whole, whenever it changes. */
@@ -32,17 +34,17 @@ export class EndpointPublisher {
 
   /** Call after a report or a change of a record. Requests must not wait for the next pass or the disk. */
   refresh(): void {
-    const { candidates, split } = this.#input();
-    this.publish(endpointSet(candidates, split));
+    const { candidates, split, expected } = this.#input();
+    this.publish(endpointSet(candidates, split), expected);
   }
 
   /** The first set is sent even when it is empty: after a start the balancer may know another one, or none. */
-  publish(replicas: readonly BalancerReplica[]): void {
-    const text = JSON.stringify(replicas);
+  publish(replicas: readonly BalancerReplica[], expected: ExpectedReplica | undefined): void {
+    const text = JSON.stringify({ replicas, expected });
     if (text === this.#sent) return;
     this.#sent = text;
     this.#revision += 1;
-    this.#sink.send({ type: 'replicas', epoch: this.#epoch, revision: this.#revision, replicas });
+    this.#sink.send({ type: 'replicas', epoch: this.#epoch, revision: this.#revision, replicas, ...(expected && { expected }) });
   }
 
   /** Whether the balancer has applied the newest set. */

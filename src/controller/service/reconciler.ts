@@ -1,10 +1,12 @@
 import type { SuspectReason } from '../../domain/balancer-link.ts';
 import { endpointCandidates, keptEnded, type Decision, type Launch, type World } from '../../domain/decision.ts';
 import { trafficSplit, type TrafficSplit } from '../../domain/endpoint-set.ts';
+import { expectedReplica, measuredStartSeconds, type ExpectedReplica } from '../../domain/expected-replica.ts';
 import { reconcile } from '../../domain/reconcile.ts';
 import { provenVersionOf } from '../../domain/rollout.ts';
 import { newReplica, type NewEvent, type ReplicaRecord, type ServiceRecord, subjectEvent } from '../../domain/records.ts';
-import type { OccupiedLocation } from '../../domain/placement.ts';
+import type { OccupiedLocation, PlacementFacts } from '../../domain/placement.ts';
+import { wakeOrder } from '../../domain/placement/wake.ts';
 import { nextMachineReport, withoutPastSilence, type MachineReport } from '../../domain/replica/replica-report.ts';
 import { isAlive, isEnded } from '../../domain/replica/replica-state.ts';
 import type { Task } from '../../domain/task.ts';
@@ -47,6 +49,8 @@ export class Reconciler implements Loop {
   readonly #versions = new Map<number, Task>();
   readonly #load: LoadMeter;
   readonly #canary: CanaryWatch;
+  /** The replicas of the last pass, with the ended ones, of which there are no handles. */
+  #listed: readonly ReplicaRecord[] = [];
   /** As it was last read or written. */
   #service: ServiceRecord | undefined;
   #isInventoryKnown = false;
@@ -145,12 +149,23 @@ export class Reconciler implements Loop {
     );
   }
 
+  /** How the search for one more machine of this task ranks locations by time now. */
+  wakeOrder(task: Task): PlacementFacts['readySeconds'] {
+    const replicas = this.#listed.map((record) => this.#handles.get(record.id)?.record ?? record);
+    return wakeOrder(task, { queued: this.#balancer.view.queued, replicas });
+  }
+
   /** The current input of the endpoint set. */
-  endpointInput(): { readonly candidates: ReturnType<typeof endpointCandidates>; readonly split: TrafficSplit | undefined } {
+  endpointInput(): {
+    readonly candidates: ReturnType<typeof endpointCandidates>;
+    readonly split: TrafficSplit | undefined;
+    readonly expected: ExpectedReplica | undefined;
+  } {
     const replicas = [...this.#handles.values()].map(({ record }) => record).toSorted((a, b) => a.id - b.id);
     return {
       candidates: endpointCandidates({ replicas, reports: this.#context.reports.all, versions: this.#versions }),
       split: this.#service === undefined ? undefined : trafficSplit(this.#service),
+      expected: expectedReplica(replicas, measuredStartSeconds(this.#listed)),
     };
   }
 
@@ -164,6 +179,7 @@ export class Reconciler implements Loop {
     // the replicas still serve.
     if (this.#service === undefined) return this.#finished();
     await this.#loadVersions(replicas.filter(({ state }) => !isEnded(state)).map(({ version }) => version));
+    this.#listed = replicas;
     this.#trackHandles(replicas);
     await this.#recallRecommendations();
     endpoint.refresh();
@@ -189,6 +205,7 @@ export class Reconciler implements Loop {
     this.#service = service;
     if (service === undefined) return this.#finished();
     const replicas = await store.replicas.list(name);
+    this.#listed = replicas;
     await this.#loadVersions([
       service.version,
       provenVersionOf(service),
@@ -302,11 +319,11 @@ export class Reconciler implements Loop {
 
   /** Writes the decision in one transaction. Returns false when a record that it rests on has changed meanwhile. */
   async #commit(service: ServiceRecord, decision: Decision): Promise<boolean> {
-    const { service: change, events, adopt, stop, launch, endpoints } = decision;
+    const { service: change, events, adopt, stop, launch, endpoints, expected } = decision;
     const changed = [...adopt, ...stop];
     const { store, endpoint } = this.#context;
     if (Object.keys(change).length + events.length + changed.length + launch.length === 0) {
-      endpoint.publish(endpoints);
+      endpoint.publish(endpoints, expected);
       return true;
     }
     const added = launch.map((one, index) => this.#newReplica(service, one, service.nextReplicaId + index));

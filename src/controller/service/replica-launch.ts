@@ -86,6 +86,7 @@ async function machineFor(context: ServiceContext, handle: ReplicaHandle, log: P
         () => context.zones.histories,
         () => context.clock.now(),
       ),
+      readySeconds: () => context.wakeOrder(task),
       providers: () => context.states(),
       history: context.history,
       occupied: () => context.occupied(),

@@ -87,6 +87,7 @@ export async function runService(deps: ServiceDeps, stop: AbortController): Prom
     },
     probe: deps.probe,
     occupied: () => reconciler.occupied(),
+    wakeOrder: (task) => reconciler.wakeOrder(task),
     async changeService(decide) {
       await compareAndSwap(
         () => store.services.get(name, key),

@@ -1,7 +1,7 @@
 import type { RemoteControllerInfo } from '../../domain/remote-controller-info.ts';
 import type { Task } from '../../domain/task.ts';
 import type { Provider } from '../../providers/provider.ts';
-import type { OccupiedLocation } from '../../domain/placement.ts';
+import type { OccupiedLocation, PlacementFacts } from '../../domain/placement.ts';
 import type { PlacementHistory } from '../../provision/placement-history.ts';
 import type { ProviderState } from '../../provision/providers.ts';
 import type { Clock } from '../../shared/clock.ts';
@@ -46,6 +46,8 @@ export interface ServiceContext {
   /** Probes a replica. Never throws. */
   probe(address: ReplicaAddress, service: ProbedService, signal: AbortSignal): Promise<ProbeAnswer>;
   occupied(): readonly OccupiedLocation[];
+  /** See `wakeOrder` in `domain/placement/wake.ts`. */
+  wakeOrder(task: Task): PlacementFacts['readySeconds'];
   /** Reads the service, decides and writes. Retries when another writer was faster. Does nothing without a service. */
   changeService(decide: (service: ServiceRecord) => Pick<ServiceRecord, 'memory'>): Promise<void>;
   /** Makes the reconciler decide again now. */

@@ -10,7 +10,7 @@ const all = [cheap, middle, dear, dearest];
 const asked = (candidate: Candidate, launch: string, since = 0): PendingAsk => ({ launch, kind: kindOf(candidate.offer), at: since });
 
 function move(view: Partial<SearchView>, ranked: readonly Candidate[] = all) {
-  const next = nextMove(ranked, 'me', { pending: [], given: new Map(), reopening: [], order: 'any', now: 0, ...view });
+  const next = nextMove(ranked, 'me', { pending: [], given: new Map(), reopening: [], preference: { order: 'any' }, now: 0, ...view });
   return next.type === 'ask' ? `${next.candidate.offer.region}: ${next.why}` : next.type === 'wait' ? `wait ${next.until}` : next.type;
 }
 
@@ -77,6 +77,6 @@ test('with ordered alternatives the earlier one is better, regardless of its pri
   const preferred = { ...dear, alternative: 0 };
   const second = { ...cheap, alternative: 1 };
   const pending = [asked(preferred, 'other')];
-  expect(move({ order: 'ordered', pending }, [preferred, second])).toBe(`wait ${patienceMs}`);
-  expect(move({ order: 'any', pending }, [second, preferred])).toBe('cheap: best');
+  expect(move({ preference: { order: 'ordered' }, pending }, [preferred, second])).toBe(`wait ${patienceMs}`);
+  expect(move({ preference: { order: 'any' }, pending }, [second, preferred])).toBe('cheap: best');
 });

@@ -1,5 +1,5 @@
-import { kindOf, type Candidate, type PlacementFacts } from '../placement.ts';
-import { isPreferred } from './rank.ts';
+import { kindOf, type Candidate } from '../placement.ts';
+import { isPreferred, type Preference } from './rank.ts';
 
 /** A request to a provider that has not been answered yet. Times are monotonic ms. */
 export interface PendingAsk {
@@ -16,7 +16,7 @@ export interface SearchView<C extends Candidate = Candidate> {
   readonly given: ReadonlyMap<string, number>;
   /** Candidates whose backoff ends soon; monotonic ms. */
   readonly reopening: readonly { readonly candidate: C; readonly at: number }[];
-  readonly order: PlacementFacts['order'];
+  readonly preference: Preference;
   /** Monotonic ms. */
   readonly now: number;
 }
@@ -57,7 +57,7 @@ export const mostAsksOfLaunch = 5;
  *   doubling, only while answers are slow.
  */
 export function nextMove<C extends Candidate>(ranked: readonly C[], launch: string, view: SearchView<C>): NextMove<C> {
-  const { pending, given, reopening, order, now } = view;
+  const { pending, given, reopening, preference, now } = view;
   const own = pending.filter((ask) => ask.launch === launch);
   if (ranked.length === 0 && own.length === 0) return { type: 'none' };
   if (own.length >= mostAsksOfLaunch) return { type: 'wait', until: undefined };
@@ -90,11 +90,11 @@ export function nextMove<C extends Candidate>(ranked: readonly C[], launch: stri
   const youngOwn = own.filter(isYoung);
   const youngBetter = ranked
     .slice(0, index)
-    .filter((candidate) => isPreferred(candidate, next, order))
+    .filter((candidate) => isPreferred(candidate, next, preference))
     .flatMap(({ offer }) => asksOf.get(kindOf(offer)) ?? [])
     .filter(isYoung);
   const slow = pending.length - pending.filter(isYoung).length;
-  const opening = reopening.filter(({ candidate, at }) => at - now <= patienceMs && isPreferred(candidate, next, order));
+  const opening = reopening.filter(({ candidate, at }) => at - now <= patienceMs && isPreferred(candidate, next, preference));
   const mustWait =
     youngOwn.length >= Math.max(1, own.length - youngOwn.length) ||
     (youngBetter.length > 0 && youngBetter.length >= slow) ||

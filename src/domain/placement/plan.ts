@@ -13,6 +13,8 @@ export type Verdict =
   /** An alternative that comes before this one has a machine. */
   | { readonly type: 'later-alternative' }
   | { readonly type: 'dearer'; readonly byUsd: number }
+  /** A replica there is expected to be ready later, which matters while requests wait. */
+  | { readonly type: 'later-ready'; readonly seconds: number }
   | { readonly type: 'slower'; readonly medianMs: number }
   /** As good as the chosen candidates: further replicas would be placed on it. */
   | { readonly type: 'equal' }
@@ -105,10 +107,12 @@ function onceEach<C extends Candidate>(ordered: readonly C[]): readonly C[] {
 
 const isWorse = (one: Candidate, best: Candidate, facts: PlacementFacts): boolean => comparedTo(best, one, facts).type !== 'equal';
 
-function comparedTo(best: Candidate, one: Candidate, { order, starts }: PlacementFacts): Verdict {
-  if (isPreferred(best, one, order)) {
-    return order === 'ordered' && best.alternative !== one.alternative
-      ? { type: 'later-alternative' }
+function comparedTo(best: Candidate, one: Candidate, { order, readySeconds, starts }: PlacementFacts): Verdict {
+  if (isPreferred(best, one, { order, readySeconds })) {
+    if (order === 'ordered' && best.alternative !== one.alternative) return { type: 'later-alternative' };
+    const isDearer = isPreferred(best, one, { order: 'any' });
+    return readySeconds !== undefined && !isDearer
+      ? { type: 'later-ready', seconds: readySeconds(one.offer) }
       : { type: 'dearer', byUsd: one.offer.hourlyUsd - best.offer.hourlyUsd };
   }
   const median = ({ offer }: Candidate): number | undefined => medianOf(starts.find(({ kind }) => kind === kindOf(offer))?.took ?? []);

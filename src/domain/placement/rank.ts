@@ -13,10 +13,11 @@ type Rank = readonly number[];
  * 1. the alternative, when those are ordered;
  * 2. with a spot placer, for spot offers: the order of the hedge, if any; active zones; zones without a spot replica of
  *    the service;
- * 3. the hourly price;
- * 4. how fast machines start there;
- * 5. the fewest replicas of the service (in the region, then in the zone);
- * 6. the order in which the providers returned the offers.
+ * 3. while the service wakes with `wake: fastest`, the expected time until the replica is ready;
+ * 4. the hourly price;
+ * 5. how fast machines start there;
+ * 6. the fewest replicas of the service (in the region, then in the zone);
+ * 7. the order in which the providers returned the offers.
  */
 export function orderCandidates<C extends Candidate>(candidates: readonly C[], facts: PlacementFacts): readonly C[] {
   const rankOf = ranker(facts);
@@ -34,15 +35,34 @@ export function rankCandidates<C extends Candidate>(candidates: readonly C[], fa
   return orderCandidates(allowed, facts);
 }
 
-/** Whether `a` is preferred for its alternative and price, regardless of start times and spread. */
-export function isPreferred(a: Candidate, b: Candidate, order: PlacementFacts['order']): boolean {
+/** Times until a replica is ready that differ by less than this count as equal, s. */
+const readyStepSeconds = 15;
+
+/** What `isPreferred` needs of the facts. */
+export type Preference = Pick<PlacementFacts, 'order' | 'readySeconds'>;
+
+/** Whether `a` is preferred for its alternative, the expected time of a wake, and its price, regardless of the rest. */
+export function isPreferred(a: Candidate, b: Candidate, { order, readySeconds }: Preference): boolean {
   if (order === 'ordered' && a.alternative !== b.alternative) return a.alternative < b.alternative;
+  const [readyA, readyB] = [readyStep(a, readySeconds), readyStep(b, readySeconds)];
+  if (readyA !== readyB) return readyA < readyB;
   return priceOf(a) < priceOf(b);
 }
 
 const priceOf = ({ offer }: Candidate): number => Math.round(offer.hourlyUsd * priceUnitsPerUsd);
 
-function ranker({ order, starts, occupied, placer, spotZones = [], zoneOrder }: PlacementFacts): (candidate: Candidate) => Rank {
+const readyStep = ({ offer }: Candidate, readySeconds: PlacementFacts['readySeconds']): number =>
+  readySeconds === undefined ? 0 : Math.round(readySeconds(offer) / readyStepSeconds);
+
+function ranker({
+  order,
+  readySeconds,
+  starts,
+  occupied,
+  placer,
+  spotZones = [],
+  zoneOrder,
+}: PlacementFacts): (candidate: Candidate) => Rank {
   const preempted = new Set(spotZones.filter(({ isPreempted }) => isPreempted).map(({ zone }) => zone));
   const zones = zoneOrder === undefined ? undefined : placesOf(zoneOrder(occupied));
   const used = new Set(occupied.filter(({ spot }) => spot !== false).map(spotZoneOf));
@@ -57,6 +77,7 @@ function ranker({ order, starts, occupied, placer, spotZones = [], zoneOrder }: 
       zones !== undefined && offer.spot ? (zones.get(spotZoneOf(offer)) ?? zones.size) : 0,
       placer !== undefined && offer.spot && preempted.has(spotZoneOf(offer)) ? 1 : 0,
       placer !== undefined && offer.spot && used.has(spotZoneOf(offer)) ? 1 : 0,
+      readyStep(candidate, readySeconds),
       priceOf(candidate),
       classes.size === 0 ? 0 : (classes.get(kindOf(offer)) ?? 0),
       inRegion.get(region)?.length ?? 0,

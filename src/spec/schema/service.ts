@@ -8,6 +8,7 @@ import {
   loadBalancingPolicies,
   replicaProtocols,
   spotPlacers,
+  wakes,
   type SessionKey,
   updateModes,
   type UpdatePolicy,
@@ -126,6 +127,11 @@ const replicaPolicy = section({
   schedule: field(
     z.array(scheduleEntry).max(100),
     'Bounds by time: each entry replaces `min_replicas` and `max_replicas` from its moments on, until the next moment of any entry.',
+  ),
+  wake: field(
+    word(wakes),
+    'What decides the location while requests wait and no replica is ready: the price (`cheapest`), or the expected time until a replica is ready and then the price (`fastest`).',
+    'cheapest',
   ),
   dynamic_ondemand_fallback: defaulted(
     z.boolean(),
