@@ -102,12 +102,16 @@ export async function createService(context: DaemonContext, request: ServiceRequ
   }
 }
 
-/** Throws if no provider offers a machine for the task, or if the offering ones cannot run it. */
-export async function checkOffers(context: DaemonContext, task: Task): Promise<void> {
+/**
+ * Throws if no provider offers a machine for the task, or if the offering ones cannot run it. `acceptsFull`: that the
+ * machines have no room now is no reason.
+ */
+export async function checkOffers(context: DaemonContext, task: Task, { acceptsFull = false } = {}): Promise<void> {
   const { providers, candidates } = await collectOffersNow(task.resources, () => context.states(), {
     clock: context.clock,
     nodes: task.numNodes,
     providerConfig: task.providerConfig,
+    acceptsFull,
   });
   const used = providers.filter(({ name }) => candidates.some(({ offer }) => offer.provider === name));
   refuseSharedPorts(task, used);

@@ -16,6 +16,7 @@ import type { DaemonContext } from '../daemon-context.ts';
 import { checkOffers, readServiceTask, type ServiceRequest } from './deploy-service.ts';
 import { checkMetricsPort } from './endpoint-port.ts';
 import { serviceFiles } from './service-files.ts';
+import { whyNoSurge } from './surge-capacity.ts';
 import { keepTlsFiles, tlsFolder } from './uploads.ts';
 
 /** Input of `update`: a file and additions to its update policy. */
@@ -46,6 +47,8 @@ export interface UpdatePlan {
   /** Whether the program stays the same, so that living replicas are kept. */
   readonly keepsReplicas: boolean;
   readonly update: UpdatePolicy;
+  /** Why replicas that the update must add have no capacity now: sentences. Absent: they have, or none is added. */
+  readonly noCapacity?: string;
 }
 
 /**
@@ -57,7 +60,7 @@ export async function updateService(context: DaemonContext, service: ServiceReco
   const read = await readServiceTask({ ...request, name: service.name }, context);
   const task = withPolicy(read, request.policy);
   await refuseMovedEndpoint(context, service, task);
-  await checkOffers(context, task);
+  await checkOffers(context, task, { acceptsFull: true });
   return whileUpdating(context, service, request, async () => {
     const files = servicePaths(context.paths, service.key);
     const version = service.version + 1;
@@ -73,7 +76,8 @@ export async function updateService(context: DaemonContext, service: ServiceReco
         return isSameSnapshot(copy, files.versionDir(earlier), taskFile);
       });
       const next = { version, task: equal === undefined ? task : { ...task, filesVersion: equal } };
-      const plan = await planOf(context, service, next, { source: request.source, kept });
+      const policy = next.task.service?.update ?? defaultUpdate;
+      const plan = await planOf(context, service, next, { source: request.source, kept, mode: policy.mode });
       if (request.dryRun || plan.version === null) return plan;
       if (equal === undefined) {
         // A crash may have left a folder that no record names.
@@ -121,10 +125,9 @@ export async function rollbackService(
       context.clock.now(),
     );
     await refuseMovedEndpoint(context, service, earlier.task);
-    await checkOffers(context, earlier.task);
+    await checkOffers(context, earlier.task, { acceptsFull: true });
     const next = { version: service.version + 1, task: { ...earlier.task, filesVersion: filesVersionOf(earlier) } };
-    const planned = await planOf(context, service, next, { source: earlier.source, kept });
-    const plan: UpdatePlan = { ...planned, update: { ...planned.update, mode: 'rolling' } };
+    const plan = await planOf(context, service, next, { source: earlier.source, kept, mode: 'rolling' });
     if (basis.dryRun || plan.version === null) return plan;
     const message = `Rolled back to version ${to}, as version ${next.version}.`;
     await addVersion(context, service, { ...next, source: earlier.source }, { message, mode: 'rolling' });
@@ -220,17 +223,19 @@ function taskFileOf(request: UpdateRequest): string | undefined {
 }
 
 async function planOf(
-  { store }: DaemonContext,
+  context: DaemonContext,
   service: ServiceRecord,
   next: TaskVersion,
-  { source, kept }: { readonly source: string; readonly kept: readonly VersionRecord[] },
+  { source, kept, mode }: Pick<VersionRecord, 'source'> & { readonly kept: readonly VersionRecord[]; readonly mode: UpdateMode },
 ): Promise<UpdatePlan> {
   const current = kept.find(({ version }) => version === service.version);
-  const living = (await store.replicas.list(service.name)).filter(({ state }) => isAlive(state));
-  const replaced = living.filter(({ version }) => {
+  const replicas = await context.store.replicas.list(service.name);
+  const replaced = replicas.filter(({ state, version }) => {
     const own = kept.find((one) => one.version === version);
-    return own === undefined || !isSameProgram(own, next);
+    return isAlive(state) && (own === undefined || !isSameProgram(own, next));
   });
+  const update = { ...(next.task.service?.update ?? defaultUpdate), mode };
+  const noCapacity = replaced.length === 0 ? undefined : await whyNoSurge(context, service, { next, update, replicas });
   return {
     // The same file again gives a stopped update another try.
     version: current !== undefined && !service.memory.gaveUp && isSameVersion(current, next) ? null : next.version,
@@ -239,7 +244,8 @@ async function planOf(
       current === undefined ? [] : describeChanges(current, { task: next.task, source }, filesVersionOf(current) !== filesVersionOf(next)),
     replaced: replaced.length,
     keepsReplicas: current !== undefined && isSameProgram(current, next),
-    update: next.task.service?.update ?? defaultUpdate,
+    update,
+    ...(noCapacity !== undefined && { noCapacity }),
   };
 }
 
