@@ -76,7 +76,7 @@ const attempts = 8;
  * record, which the daemon removes.
  */
 export async function createService(context: DaemonContext, request: ServiceRequest): Promise<ServiceRecord> {
-  const task = await readServiceTask(request, context);
+  const task = await acceptServiceTask(parseTask(request), request, context);
   if (request.name !== undefined) await refuseTaken(context, request.name);
   await checkOffers(context, task);
 
@@ -121,12 +121,13 @@ export async function checkOffers(context: DaemonContext, task: Task, { acceptsF
   );
 }
 
-/** Reads the task of a service. Throws if this controller cannot run it. */
-export async function readServiceTask(
+/** The task of a service, with its files where this controller has them. Throws if this controller cannot run it. */
+export async function acceptServiceTask(
+  parsed: Task,
   request: Omit<ServiceRequest, 'expose' | 'port'>,
   { paths, clock, controllerHost }: Pick<DaemonContext, 'paths' | 'clock' | 'controllerHost'>,
 ): Promise<Task> {
-  const task = withUploaded(parseTask({ ...request, workdir: request.workdir }), request.upload, paths);
+  const task = withUploaded(parsed, request.upload, paths);
   if (task.service === undefined) {
     throw new SvcError('SVC_INVALID_TASK', `${request.file} has no 'service' section.`, {
       hint: "Add a 'service:' section with a readiness_probe, or run it once with: svc launch",

@@ -13,7 +13,7 @@ import { describeChanges } from '../../spec/describe-changes.ts';
 import { parseTask } from '../../spec/parse-task.ts';
 import { compareAndSwap } from '../../store/compare-and-swap.ts';
 import type { DaemonContext } from '../daemon-context.ts';
-import { checkOffers, readServiceTask, type ServiceRequest } from './deploy-service.ts';
+import { checkOffers, acceptServiceTask, type ServiceRequest } from './deploy-service.ts';
 import { checkMetricsPort } from './endpoint-port.ts';
 import { serviceFiles } from './service-files.ts';
 import { whyNoSurge } from './surge-capacity.ts';
@@ -57,7 +57,8 @@ export interface UpdatePlan {
  * SVC_NOT_SUPPORTED when the endpoint would have to move.
  */
 export async function updateService(context: DaemonContext, service: ServiceRecord, request: UpdateRequest): Promise<UpdatePlan> {
-  const read = await readServiceTask({ ...request, name: service.name }, context);
+  const parsed = parseTask(request);
+  const read = await acceptServiceTask(parsed, { ...request, name: service.name }, context);
   const task = withPolicy(read, request.policy);
   await refuseMovedEndpoint(context, service, task);
   await checkOffers(context, task, { acceptsFull: true });
@@ -70,7 +71,7 @@ export async function updateService(context: DaemonContext, service: ServiceReco
       const { note } = await takeSnapshot(task, copy, context.paths.home);
       const kept = await context.store.services.versions(service.name);
       const shared = serviceFiles(context.store);
-      const taskFile = taskFileOf(request);
+      const taskFile = taskFileOf(parsed, request.file);
       const equal = await versionWithFiles(kept, async (earlier) => {
         await shared.restore(service.key, `v${earlier}`, files.versionDir(earlier));
         return isSameSnapshot(copy, files.versionDir(earlier), taskFile);
@@ -216,9 +217,8 @@ async function versionWithFiles(
 }
 
 /** The path of the service file in the working directory, as both were on the user's machine; undefined: it is not in there. */
-function taskFileOf(request: UpdateRequest): string | undefined {
-  const { workdir } = parseTask(request);
-  const path = workdir?.kind === 'path' ? relative(workdir.path, request.file) : '..';
+function taskFileOf({ workdir }: Task, file: string): string | undefined {
+  const path = workdir?.kind === 'path' ? relative(workdir.path, file) : '..';
   return path.startsWith('..') ? undefined : path;
 }
 
