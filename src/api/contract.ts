@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { updateModes } from '../domain/task.ts';
 import { replicaStates } from '../domain/replica/replica-state.ts';
 import type { RouteName } from './routes.ts';
 import {
@@ -153,7 +154,11 @@ export const contract = {
   terminateService: { params: named, query: z.strictObject({ purge }), reply: z.strictObject({ service: z.string() }) },
   retryService: {
     params: named,
-    reply: z.strictObject({ service: z.string(), refusals: z.int().describe('How many refusals held, and hold no more') }),
+    reply: z.strictObject({
+      service: z.string(),
+      refusals: z.int().describe('How many refusals held, and hold no more'),
+      restarted: z.enum(updateModes).optional().describe('The mode of a stopped update that begins again'),
+    }),
   },
   terminateReplica: {
     params: z.strictObject({ name: z.string(), id: z.coerce.number().int().min(1) }),

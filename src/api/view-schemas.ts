@@ -107,6 +107,10 @@ export const updatePlanView = z.strictObject({
   replaced: z.int().describe('How many living replicas are replaced'),
   keepsReplicas: z.boolean().describe('Whether the program stays the same, so that living replicas are kept'),
   update: z.strictObject(policyFields),
+  noCapacity: z
+    .string()
+    .optional()
+    .describe('Why the replicas that the update must add have no capacity now; absent when they have, or none is added'),
 });
 
 /** A service in a listing. */

@@ -189,9 +189,9 @@ export function createHandlers(deps: HandlerDeps): ApiHandlers {
       return { service: params.name, ...reply };
     },
     async retryService({ params }) {
-      const refusals = await retryService(context, () => found(params.name));
+      const retried = await retryService(context, () => found(params.name));
       processes.wake((await found(params.name)).key);
-      return { service: params.name, refusals };
+      return { service: params.name, ...retried };
     },
     async terminateReplica({ params, query }) {
       for (;;) {

@@ -1,6 +1,7 @@
 import type { Clock } from '../shared/clock.ts';
 import { compareAndSwap } from '../store/compare-and-swap.ts';
 import { type ServiceRecord, subjectEvent } from '../domain/records.ts';
+import type { UpdateMode } from '../domain/task.ts';
 import { restartedUpdate } from '../domain/update-stage.ts';
 import type { Store } from '../store/store.ts';
 
@@ -9,30 +10,40 @@ interface RetryDeps {
   readonly clock: Clock;
 }
 
+interface RetriedService {
+  readonly refusals: number;
+  /** How a stopped update, which begins again, moves requests. */
+  readonly restarted?: UpdateMode;
+}
+
 /**
  * Ends all refusals of a service at a user's request: its reconciler asks every provider again, also after it gave up.
- * Returns the number of active refusals. `find` reads the service, or throws.
+ * A stopped update begins again. Returns the number of active refusals. `find` reads the service, or throws.
  */
-export async function retryService({ store, clock }: RetryDeps, find: () => Promise<ServiceRecord>): Promise<number> {
+export async function retryService({ store, clock }: RetryDeps, find: () => Promise<ServiceRecord>): Promise<RetriedService> {
   let held = 0;
+  let restarted: UpdateMode | undefined;
   await compareAndSwap(find, (service) => {
     const now = clock.now();
     held = activeRefusals(service, now);
-    const { update } = service.memory;
+    const { update, gaveUp } = service.memory;
+    restarted = gaveUp && update !== undefined ? (update.mode ?? 'rolling') : undefined;
     const memory = {
       ...service.memory,
       failures: [],
       gaveUp: false,
       retry: 'all' as const,
       // An update in progress that nothing stopped goes on where it is.
-      ...(update !== undefined && service.memory.gaveUp && { update: restartedUpdate(update, now) }),
+      ...(update !== undefined && gaveUp && { update: restartedUpdate(update, now) }),
     };
-    const reason = service.memory.gaveUp ? { reason: null } : {};
-    const message = `A user asked to try again: ${held === 1 ? '1 refusal ends' : `${held} refusals end`}.`;
+    const reason = gaveUp ? { reason: null } : {};
+    const ends = held === 1 ? '1 refusal ends' : `${held} refusals end`;
+    const begins = restarted === undefined ? '' : ` The update to version ${service.version} (${restarted}) begins again.`;
+    const message = `A user asked to try again: ${ends}.${begins}`;
     const event = subjectEvent(service, { at: now, from: service.state, to: service.state, cause: 'retry', message });
     return store.services.update(service, { memory, ...reason }, event);
   });
-  return held;
+  return { refusals: held, ...(restarted !== undefined && { restarted }) };
 }
 
 /** Records that a user stopped the controller: its next start ends all refusals of all services. */

@@ -4,6 +4,7 @@ import { blockersOf, describeScope } from '../domain/placement/refusals.ts';
 import { isAlive, isEnded, isFailed } from '../domain/replica/replica-state.ts';
 import type { Task } from '../domain/task.ts';
 import { filesVersionOf } from '../domain/rollout.ts';
+import { readyOf } from '../domain/update-stage.ts';
 import { describeChanges } from '../spec/describe-changes.ts';
 import { describeAutoscaling, describeResources } from '../spec/describe.ts';
 import type { ProcessCrash } from './supervise/service-processes.ts';
@@ -94,7 +95,6 @@ export function serviceView(
 function updateView({ memory, version }: ServiceRecord, replicas: readonly ReplicaRecord[]): Pick<ServiceView, 'update'> {
   const { update, gaveUp } = memory;
   if (update === undefined) return {};
-  const replicasReady = replicas.filter((replica) => replica.version === version && replica.state === 'READY').length;
   return {
     update: {
       from: update.from,
@@ -103,7 +103,7 @@ function updateView({ memory, version }: ServiceRecord, replicas: readonly Repli
       stopped: gaveUp,
       paused: update.paused !== undefined,
       share: update.share ?? null,
-      replicasReady,
+      replicasReady: readyOf(replicas, version),
     },
   };
 }
@@ -123,7 +123,7 @@ export function versionViews(
       hash: taskHash(one),
       isCurrent: one.version === current,
       replicas: own.length,
-      replicasReady: own.filter(({ state }) => state === 'READY').length,
+      replicasReady: readyOf(own, one.version),
       changes: before === undefined ? [] : describeChanges(before, one, filesVersionOf(before) !== filesVersionOf(one)),
     };
   });

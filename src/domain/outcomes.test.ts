@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { addOutcomes, firstByteLimitsMs, outcomesSince, type Outcomes } from './outcomes.ts';
+import { addOutcomes, boundOutcomes, firstByteLimitsMs, outcomesSince, type Outcomes } from './outcomes.ts';
 
 const some: Outcomes = { 1: { responses: 5, errors: 1, firstByteCounts: [2, 2] }, 2: { responses: 1, errors: 0, firstByteCounts: [0, 1] } };
 
@@ -24,4 +24,13 @@ test('bucket limits grow by a quarter of an octave from 1 ms to more than 600 s'
   expect([firstByteLimitsMs[0], firstByteLimitsMs[4], firstByteLimitsMs.length]).toEqual([1, 2, 78]);
   expect(firstByteLimitsMs.at(-1)).toBeGreaterThan(600_000);
   expect(firstByteLimitsMs.at(-2)).toBeLessThan(600_000);
+});
+
+test('of many gone replicas the newest are kept, and all living ones', () => {
+  const one = { responses: 1, errors: 0, firstByteCounts: [1] };
+  const many: Outcomes = Object.fromEntries(Array.from({ length: 300 }, (_, index) => [index + 1, one]));
+  const kept = Object.keys(boundOutcomes(many, new Set(['3', '300'])));
+  expect(kept).toHaveLength(102);
+  expect(kept.slice(0, 2)).toEqual(['3', '200']);
+  expect(boundOutcomes(some, new Set())).toBe(some);
 });

@@ -36,6 +36,17 @@ export function outcomesSince(before: Outcomes, now: Outcomes): Outcomes {
   return Object.fromEntries(changes.filter(([, { responses, errors }]) => responses > 0 || errors > 0));
 }
 
+/** Maximum of gone replicas whose outcomes are kept: more than a canary loses before it is rejected. */
+const mostGone = 100;
+
+/** Without those gone replicas that are the oldest of many. `living`: ids of replicas that are kept in any case. */
+export function boundOutcomes(outcomes: Outcomes, living: ReadonlySet<string>): Outcomes {
+  const gone = Object.keys(outcomes).filter((id) => !living.has(id));
+  if (gone.length <= mostGone) return outcomes;
+  const newest = new Set(gone.toSorted((a, b) => Number(b) - Number(a)).slice(0, mostGone));
+  return Object.fromEntries(Object.entries(outcomes).filter(([id]) => living.has(id) || newest.has(id)));
+}
+
 function combine(a: ReplicaOutcomes, b: ReplicaOutcomes, how: (a: number, b: number) => number): ReplicaOutcomes {
   const buckets = Math.max(a.firstByteCounts.length, b.firstByteCounts.length);
   return {

@@ -2,6 +2,7 @@ import type { ReplicaAddress } from '../shared/replica-address.ts';
 import type { ProcessIdentity } from '../shared/system/process-identity.ts';
 import type { AutoscalerMemory } from './autoscale.ts';
 import type { Market, PlacementMemory } from './placement.ts';
+import type { Failure } from './replica/crash-loop.ts';
 import type { EndCause, ReplicaState } from './replica/replica-state.ts';
 import type { ServiceState } from './service-state.ts';
 import type { Task, UpdateMode } from './task.ts';
@@ -38,14 +39,7 @@ export interface ServiceRecord {
 export interface ServiceMemory {
   readonly initialised: boolean;
   readonly autoscaler: AutoscalerMemory | null;
-  readonly failures: readonly {
-    readonly at: number;
-    readonly version?: number;
-    readonly everReady: boolean;
-    readonly readyMs: number;
-    readonly killed: boolean;
-    readonly neverStarted?: boolean;
-  }[];
+  readonly failures: readonly Failure[];
   readonly gaveUp: boolean;
   /** The newest version of which a replica was ever ready; absent before, and in records from before updates. */
   readonly provenVersion?: number;

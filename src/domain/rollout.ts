@@ -104,6 +104,19 @@ export function surgeOf({ surge }: Pick<UpdatePolicy, 'surge'>, target: number):
   return typeof surge === 'number' ? surge : Math.ceil((target * surge.percent) / 100);
 }
 
+/** Most replicas that an update of its mode has beyond the target. */
+export function mostSurge(update: UpdatePolicy, target: number): number {
+  const surge = surgeOf(update, target);
+  if (update.mode === 'rolling') return surge;
+  return Math.max(update.mode === 'blue_green' ? target : 1, surge);
+}
+
+/** Replicas beyond the target without which an update waits: with `maxUnavailable`, a rolling one ends an old one first. */
+export function neededSurge({ mode, maxUnavailable }: UpdatePolicy, target: number): number {
+  if (mode === 'blue_green') return target;
+  return mode === 'rolling' && maxUnavailable > 0 ? 0 : 1;
+}
+
 /** A share such as `25%`, of at most 100 %; undefined for any other text. */
 export function shareOf(text: string): { readonly percent: number } | undefined {
   const percent = Number(/^(\d{1,3})%$/.exec(text)?.[1]);

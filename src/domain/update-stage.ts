@@ -174,5 +174,7 @@ function progress(draft: Draft, change: Partial<UpdateProgress>): void {
   if (memory.update !== undefined) draft.patch({ memory: { ...memory, update: { ...memory.update, ...change } } });
 }
 
-const readyOf = (replicas: readonly ReplicaRecord[], version: number): number =>
-  replicas.filter((replica) => replica.version === version && replica.state === 'READY').length;
+/** Number of ready replicas of a version. */
+export function readyOf(replicas: readonly Pick<ReplicaRecord, 'version' | 'state'>[], version: number): number {
+  return replicas.filter((replica) => replica.version === version && replica.state === 'READY').length;
+}

@@ -167,6 +167,8 @@ export interface OfferList {
   readonly whyNone: string | undefined;
   /** There are none because the requested region or zone does not exist at this provider. */
   readonly isMisnamed?: boolean;
+  /** There are none only because other machines have the room now. */
+  readonly isFull?: boolean;
   /** A sentence about the figures, for example that they are old. */
   readonly notice?: string | undefined;
   /** With `explain` only. */

@@ -31,6 +31,8 @@ interface OfferSurvey {
   readonly notices: readonly string[];
   /** Whether there is no offer only because names of providers or of their parts, such as a context, are wrong. */
   readonly isMisnamed: boolean;
+  /** Whether some provider's machines suffice and have no room now. */
+  readonly isFull: boolean;
 }
 
 interface OfferQuery {
@@ -41,6 +43,8 @@ interface OfferQuery {
   /** Nodes per machine; default: 1. */
   readonly nodes?: number | undefined;
   readonly providerConfig?: ProviderConfig | undefined;
+  /** Whether no candidate is an answer, too, while only room is missing. */
+  readonly acceptsFull?: boolean;
 }
 
 /** ms. Offers need tables or a few calls. A search leaves out a provider that takes longer. */
@@ -65,24 +69,27 @@ export async function surveyOffers(
     reasons: [...new Set([...perAlternative.flatMap(({ reasons }) => reasons), ...unasked])],
     notices: [...new Set(perAlternative.flatMap(({ notices }) => notices))],
     isMisnamed: perAlternative.every(({ isMisnamed }) => isMisnamed),
+    isFull: perAlternative.some(({ isFull }) => isFull),
   };
 }
 
-/** Returns at least one candidate. Throws SVC_NO_PLACE or SVC_NO_GPU with each provider's reason if there is none. */
+/** Returns at least one candidate, or with `acceptsFull` none. Else throws SVC_NO_PLACE or SVC_NO_GPU with the reasons. */
 export async function collectOffers(
   alternatives: ResourceAlternatives,
   providers: readonly ProviderState[],
   query: OfferQuery,
 ): Promise<readonly MachineCandidate[]> {
-  return candidatesOf(await surveyOffers(alternatives, providers, query), alternatives, providers);
+  return candidatesOf(await surveyOffers(alternatives, providers, query), alternatives, providers, query);
 }
 
 function candidatesOf(
-  { candidates, reasons, isMisnamed }: Awaited<ReturnType<typeof surveyOffers>>,
+  { candidates, reasons, isMisnamed, isFull }: OfferSurvey,
   alternatives: ResourceAlternatives,
   providers: readonly ProviderState[],
+  { acceptsFull = false }: OfferQuery,
 ): readonly MachineCandidate[] {
-  if (candidates.length === 0) throw isMisnamed ? misnamed(reasons) : nothingOffered(alternatives, reasons, { providers, tables: [] });
+  if (candidates.length === 0 && !(acceptsFull && isFull))
+    throw isMisnamed ? misnamed(reasons) : nothingOffered(alternatives, reasons, { providers, tables: [] });
   return candidates;
 }
 
@@ -98,7 +105,7 @@ export async function collectOffersNow(
     ({ candidates }) => candidates.length > 0,
     { signal: query.signal },
   );
-  return { providers, candidates: candidatesOf(answer, alternatives, providers) };
+  return { providers, candidates: candidatesOf(answer, alternatives, providers, query) };
 }
 
 /** The error for a task without offers. Names accelerators that neither svc nor a provider nor a price table knows. */
@@ -150,6 +157,7 @@ async function surveyAlternative(
     reasons: used.length === 0 ? noProviderReasons(resources, providers) : surveys.flatMap(({ reasons }) => reasons),
     notices: surveys.flatMap(({ notices }) => notices),
     isMisnamed: used.length === 0 ? resources.cloud !== undefined : surveys.every((survey) => survey.isMisnamed),
+    isFull: surveys.some((survey) => survey.isFull),
   };
 }
 
@@ -174,6 +182,7 @@ async function surveyProvider(resources: Resources, alternative: number, state: 
     reasons: [`${name}: ${reason}`],
     notices: [],
     isMisnamed: false,
+    isFull: false,
   });
   if (provider === undefined) return nothing(whyOut(state));
   const missing = missingAbility(resources, provider.capabilities, query.nodes);
@@ -191,7 +200,7 @@ async function surveyProvider(resources: Resources, alternative: number, state: 
   const rejected = [...excluded, ...(list.rejected ?? []).map(({ offer, why }) => ({ offer, alternative, why }))];
   const notices = list.notice === undefined ? [] : [list.notice];
   const reasons = candidates.length > 0 ? [] : [`${name}: ${list.whyNone ?? whyExcluded(excluded)}`];
-  return { candidates, rejected, reasons, notices, isMisnamed: list.isMisnamed === true };
+  return { candidates, rejected, reasons, notices, isMisnamed: list.isMisnamed === true, isFull: list.isFull === true };
 }
 
 async function askForOffers(

@@ -1,4 +1,4 @@
-import { addOutcomes, type Outcomes, type ReplicaOutcomes } from '../../domain/outcomes.ts';
+import { addOutcomes, boundOutcomes, type Outcomes, type ReplicaOutcomes } from '../../domain/outcomes.ts';
 import { hasVersions, type SlottedReplica } from '../replicas/replica.ts';
 import { outcomeBlock, outcomeCells, outcomesOf } from './row-layout.ts';
 import { SlotBlocks } from './slot-blocks.ts';
@@ -28,7 +28,7 @@ export class OutcomeReader {
 
   /** Adds what a predecessor counted since its last message. */
   add(news: Outcomes): void {
-    this.#others = addOutcomes(this.#others, news);
+    this.#others = boundOutcomes(addOutcomes(this.#others, news), this.#present);
     this.#isQuiet = false;
   }
 

@@ -158,8 +158,13 @@ export async function serveRetry({ name, json }: RetryArgs, context: CommandCont
   const reply = await api.call('retryService', { params: { name } });
   if (json) ui.json(reply);
   else {
-    ui.say(`Service '${name}' tries again now: ${endedText(reply.refusals)}. See: svc serve status ${name}`);
+    ui.say(`Service '${name}' tries again now: ${endedText(reply.refusals)}${restartedText(reply)}. See: svc serve status ${name}`);
   }
+}
+
+function restartedText({ restarted }: RouteReply<'retryService'>): string {
+  if (restarted === undefined) return '';
+  return restarted === 'canary' ? ', and the canary begins again at its first step' : `, and the ${restarted} update begins again`;
 }
 
 function endedText(refusals: number): string {

@@ -291,6 +291,10 @@ test('retry prints the number of ended refusals', async () => {
   expect(stderr).toContain("Service 'chat' tries again now: 2 refusals were ended.");
   const json = await runInProcess(['serve', 'retry', 'chat', '--json'], { routes });
   expect(JSON.parse(json.stdout)).toEqual({ service: 'chat', refusals: 2 });
+  const stopped: FakeRoutes = { retryService: () => ({ service: 'chat', refusals: 0, restarted: 'canary' }) };
+  expect((await runInProcess(['serve', 'retry', 'chat'], { routes: stopped })).stderr).toContain(
+    'the canary begins again at its first step',
+  );
   const none = await runInProcess(['serve', 'retry', 'chat'], { routes: { retryService: () => ({ service: 'chat', refusals: 0 }) } });
   expect(none.stderr).toContain("Service 'chat' tries again now: no refusal was in force.");
 });

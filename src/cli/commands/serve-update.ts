@@ -2,7 +2,7 @@ import type { ApiClient } from '../../api/client.ts';
 import type { EventView, RouteReply, ServiceView } from '../../api/contract.ts';
 import { countReplicas } from '../../domain/plan.ts';
 import { hourlyPrice } from '../../domain/price.ts';
-import { shareOf, surgeOf } from '../../domain/rollout.ts';
+import { mostSurge, shareOf } from '../../domain/rollout.ts';
 import { updateModes, type UpdateMode, type UpdatePolicy } from '../../domain/task.ts';
 import { didYouMean } from '../../shared/did-you-mean.ts';
 import { SvcError } from '../../shared/errors.ts';
@@ -149,7 +149,7 @@ function planLines(plan: UpdatePlan, service: ServiceView): readonly string[] {
   const { version, from, changes } = plan;
   const title = `Version ${version} of '${service.name}' differs from version ${from}:`;
   const shown = changes.length === 0 ? ['  (only in how the update is made)'] : changes.map(changeLine);
-  return [title, ...shown, replacementLine(plan, service)];
+  return [title, ...shown, replacementLine(plan, service), ...capacityLines(plan)];
 }
 
 /** Keeps the indentation of the file. */
@@ -163,12 +163,22 @@ function replacementLine({ replaced, keepsReplicas, update }: UpdatePlan, { targ
       ? 'The replicas stay: nothing changes for their program.'
       : 'No replica lives that would be replaced; new ones have the new version.';
   }
-  const surge = update.mode === 'blue_green' ? targetReplicas : surgeOf(update, targetReplicas);
+  const surge = mostSurge(update, targetReplicas);
   const fewer = update.maxUnavailable === 0 ? 'none fewer than now ready' : `up to ${update.maxUnavailable} fewer ready`;
   const price = Math.max(0, ...replicas.flatMap(({ endedAt, hourlyUsd }) => (endedAt === null && hourlyUsd !== null ? [hourlyUsd] : [])));
   const cost = surge * price === 0 ? '' : `, which cost about ${hourlyPrice(surge * price)}`;
   const how = `${countReplicas(replaced)} will be replaced, with up to ${countReplicas(surge, 'more')} meanwhile${cost}, and ${fewer}.`;
   return [how, ...movesOf(update)].join(' ');
+}
+
+/** That the update may have to wait for machines, and how it need not. */
+function capacityLines({ noCapacity, update }: UpdatePlan): readonly string[] {
+  if (noCapacity === undefined) return [];
+  const flags = `${update.mode === 'rolling' ? '' : '--mode rolling '}--max-unavailable 1`;
+  return [
+    `The replicas that the update must add have no capacity now: ${noCapacity}`,
+    `It waits for capacity. To end an old replica first instead: svc serve update with ${flags}`,
+  ];
 }
 
 /** How requests move, unless replica by replica. */

@@ -13,9 +13,10 @@ import { FakeProvider } from '../../providers/fake/index.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { homePaths, servicePaths } from '../../shared/paths.ts';
 import { seededRandom } from '../../shared/random.ts';
+import { parseTask } from '../../spec/parse-task.ts';
 import { openStore } from '../../store/open-store.ts';
 import { firstPortOf } from './endpoint-port.ts';
-import { createService, readServiceTask, type ServiceRequest } from './deploy-service.ts';
+import { createService, acceptServiceTask, type ServiceRequest } from './deploy-service.ts';
 
 const request: ServiceRequest = {
   source: 'resources: {ports: 80}\nrun: serve\nservice:\n  readiness_probe: /\n  load_balancer:\n    metrics_port: 9100\n',
@@ -37,8 +38,8 @@ const kubernetesHost: RemoteControllerInfo = {
 };
 
 test('a metrics port is refused where edge proxies in a Kubernetes cluster serve', async () => {
-  expect((await readServiceTask(request, deps)).service?.loadBalancer.metricsPort).toBe(9_100);
-  const failure = await failureOf(readServiceTask(request, { ...deps, controllerHost: kubernetesHost }));
+  expect((await acceptServiceTask(parseTask(request), request, deps)).service?.loadBalancer.metricsPort).toBe(9_100);
+  const failure = await failureOf(acceptServiceTask(parseTask(request), request, { ...deps, controllerHost: kubernetesHost }));
   expect(failure).toMatchObject({ code: 'SVC_NOT_SUPPORTED', message: expect.stringContaining('service.load_balancer.metrics_port') });
   expect(JSON.stringify(failure)).toContain('svc serve metrics NAME');
 });

@@ -76,7 +76,7 @@ const attempts = 8;
  * record, which the daemon removes.
  */
 export async function createService(context: DaemonContext, request: ServiceRequest): Promise<ServiceRecord> {
-  const task = await readServiceTask(request, context);
+  const task = await acceptServiceTask(parseTask(request), request, context);
   if (request.name !== undefined) await refuseTaken(context, request.name);
   await checkOffers(context, task);
 
@@ -102,12 +102,16 @@ export async function createService(context: DaemonContext, request: ServiceRequ
   }
 }
 
-/** Throws if no provider offers a machine for the task, or if the offering ones cannot run it. */
-export async function checkOffers(context: DaemonContext, task: Task): Promise<void> {
+/**
+ * Throws if no provider offers a machine for the task, or if the offering ones cannot run it. `acceptsFull`: that the
+ * machines have no room now is no reason.
+ */
+export async function checkOffers(context: DaemonContext, task: Task, { acceptsFull = false } = {}): Promise<void> {
   const { providers, candidates } = await collectOffersNow(task.resources, () => context.states(), {
     clock: context.clock,
     nodes: task.numNodes,
     providerConfig: task.providerConfig,
+    acceptsFull,
   });
   const used = providers.filter(({ name }) => candidates.some(({ offer }) => offer.provider === name));
   refuseSharedPorts(task, used);
@@ -117,12 +121,13 @@ export async function checkOffers(context: DaemonContext, task: Task): Promise<v
   );
 }
 
-/** Reads the task of a service. Throws if this controller cannot run it. */
-export async function readServiceTask(
+/** The task of a service, with its files where this controller has them. Throws if this controller cannot run it. */
+export async function acceptServiceTask(
+  parsed: Task,
   request: Omit<ServiceRequest, 'expose' | 'port'>,
   { paths, clock, controllerHost }: Pick<DaemonContext, 'paths' | 'clock' | 'controllerHost'>,
 ): Promise<Task> {
-  const task = withUploaded(parseTask({ ...request, workdir: request.workdir }), request.upload, paths);
+  const task = withUploaded(parsed, request.upload, paths);
   if (task.service === undefined) {
     throw new SvcError('SVC_INVALID_TASK', `${request.file} has no 'service' section.`, {
       hint: "Add a 'service:' section with a readiness_probe, or run it once with: svc launch",

@@ -1,12 +1,13 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { anOffer, aReplica } from '../../../test/support/builders.ts';
 import { aDaemonContext } from '../../../test/support/daemon-context.ts';
 import { FakeClock } from '../../../test/support/fake-clock.ts';
 import { providersOf } from '../../../test/support/providers.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import type { ServiceRecord } from '../../domain/records.ts';
+import { rememberRefusal } from '../../domain/placement/refusals.ts';
 import { FakeCloud } from '../../providers/fake/fake-cloud.ts';
 import { FakeProvider } from '../../providers/fake/index.ts';
 import { servicePaths } from '../../shared/paths.ts';
@@ -19,6 +20,7 @@ import { rollbackService, updateService, type UpdatePlan } from './update-servic
 interface Deployed {
   readonly context: DaemonContext;
   readonly workdir: string;
+  readonly provider: FakeProvider;
   readonly service: () => Promise<ServiceRecord>;
   readonly update: (more?: string, request?: object) => Promise<UpdatePlan>;
   readonly versionDirs: () => Promise<readonly string[]>;
@@ -53,6 +55,7 @@ async function withService(use: (deployed: Deployed) => Promise<void>): Promise<
       };
       await use({
         context,
+        provider,
         workdir,
         service,
         update: async (more, given = {}) => updateService(context, await service(), { ...request(more), dryRun: false, ...given }),
@@ -63,6 +66,19 @@ async function withService(use: (deployed: Deployed) => Promise<void>): Promise<
       await store.close();
     }
   });
+}
+
+async function addReplica({ store }: DaemonContext, service: ServiceRecord): Promise<void> {
+  const event = { at: 0, subject: 'chat', subjectKey: '', replicaId: 1, from: null, to: 'READY', cause: 'test', message: '' };
+  await store.replicas.add(
+    service,
+    aReplica({
+      id: 1,
+      state: 'READY',
+      offer: { provider: 'fake', region: 'r', zone: null, instanceType: 'm', resources: '', gpus: 0, spot: false, hourlyUsd: 1 },
+    }),
+    event,
+  );
 }
 
 test('a changed file becomes a version; equal working files are kept once', async () => {
@@ -78,16 +94,7 @@ test('a changed file becomes a version; equal working files are kept once', asyn
 
 test('other working files belong to their version; replicas with other files are replaced', async () => {
   await withService(async ({ context, workdir, update, service, versionDirs }) => {
-    await context.store.replicas.add(await service(), aReplica({ id: 1, state: 'READY' }), {
-      at: 0,
-      subject: 'chat',
-      subjectKey: '',
-      replicaId: 1,
-      from: null,
-      to: 'READY',
-      cause: 'test',
-      message: '',
-    });
+    await addReplica(context, await service());
     writeFileSync(join(workdir, 'a.txt'), 'two');
     expect(await update()).toMatchObject({ version: 2, replaced: 1, changes: ['+ (files of the working directory or of file_mounts)'] });
     expect(await versionDirs()).toEqual(['v1', 'v2']);
@@ -184,5 +191,45 @@ test('a rollback makes an earlier version the newest one, with its files', async
       code: 'SVC_VERSION_NOT_FOUND',
     });
     expect(existsSync(servicePaths(context.paths, (await service()).key).versionDir(3))).toBe(false);
+  });
+});
+
+const otherProgram = 'envs: {A: b}\n';
+
+test('while machines are full, an update is planned and names the lack; with max_unavailable there is none', async () => {
+  await withService(async ({ context, provider, update, service }) => {
+    await addReplica(context, await service());
+    const dryRun = true;
+    expect(await update(otherProgram, { dryRun })).not.toHaveProperty('noCapacity');
+    const full = vi.spyOn(provider, 'offers');
+    full.mockResolvedValue({ offers: [], whyNone: 'lab/h1 has 0 of 2 L4 free, 1 requested.', isFull: true });
+    expect((await update(otherProgram, { dryRun })).noCapacity).toBe('fake: lab/h1 has 0 of 2 L4 free, 1 requested.');
+    expect(await update(otherProgram, { dryRun, policy: { maxUnavailable: 1 } })).not.toHaveProperty('noCapacity');
+    expect((await update(otherProgram, { dryRun, policy: { maxUnavailable: 1, mode: 'canary' } })).noCapacity).toContain('0 of 2 L4 free');
+    // Replicas that stay need no machine.
+    expect(await update('  replicas: 3\n', { dryRun })).not.toHaveProperty('noCapacity');
+    full.mockResolvedValue({ offers: [anOffer({ provider: 'fake', room: 0 })], whyNone: undefined });
+    expect((await update(otherProgram, { dryRun })).noCapacity).toContain('has room for 0');
+    full.mockResolvedValue({ offers: [], whyNone: 'no host has an L4.' });
+    await expect(update(otherProgram, { dryRun })).rejects.toMatchObject({ code: 'SVC_NO_PLACE' });
+  });
+});
+
+test('a remembered quota refusal and the price limit are named as lacks of capacity', async () => {
+  await withService(async ({ context, update, service }) => {
+    await addReplica(context, await service());
+    const dryRun = true;
+    expect((await update(`  max_hourly_cost: 1\n${otherProgram}`, { dryRun })).noCapacity).toContain('max_hourly_cost ($1)');
+    expect(await update(`  max_hourly_cost: 2\n${otherProgram}`, { dryRun })).not.toHaveProperty('noCapacity');
+    const current = await service();
+    const remember = async (kind: 'quota' | 'throttled'): Promise<void> => {
+      const offer = anOffer({ provider: 'fake', hourlyUsd: 1 });
+      const refusals = rememberRefusal([], offer, { kind, scope: 'region', reason: 'limit of 1 machine' }, context.clock.now(), 0);
+      await context.store.services.update(await service(), { memory: { ...current.memory, placement: { refusals, starts: [] } } });
+    };
+    await remember('quota');
+    expect((await update(otherProgram, { dryRun })).noCapacity).toMatch(/refused \(quota\) until .*: limit of 1 machine/);
+    await remember('throttled');
+    expect(await update(otherProgram, { dryRun })).not.toHaveProperty('noCapacity');
   });
 });

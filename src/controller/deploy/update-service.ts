@@ -13,9 +13,10 @@ import { describeChanges } from '../../spec/describe-changes.ts';
 import { parseTask } from '../../spec/parse-task.ts';
 import { compareAndSwap } from '../../store/compare-and-swap.ts';
 import type { DaemonContext } from '../daemon-context.ts';
-import { checkOffers, readServiceTask, type ServiceRequest } from './deploy-service.ts';
+import { checkOffers, acceptServiceTask, type ServiceRequest } from './deploy-service.ts';
 import { checkMetricsPort } from './endpoint-port.ts';
 import { serviceFiles } from './service-files.ts';
+import { whyNoSurge } from './surge-capacity.ts';
 import { keepTlsFiles, tlsFolder } from './uploads.ts';
 
 /** Input of `update`: a file and additions to its update policy. */
@@ -46,6 +47,8 @@ export interface UpdatePlan {
   /** Whether the program stays the same, so that living replicas are kept. */
   readonly keepsReplicas: boolean;
   readonly update: UpdatePolicy;
+  /** Why replicas that the update must add have no capacity now: sentences. Absent: they have, or none is added. */
+  readonly noCapacity?: string;
 }
 
 /**
@@ -54,10 +57,11 @@ export interface UpdatePlan {
  * SVC_NOT_SUPPORTED when the endpoint would have to move.
  */
 export async function updateService(context: DaemonContext, service: ServiceRecord, request: UpdateRequest): Promise<UpdatePlan> {
-  const read = await readServiceTask({ ...request, name: service.name }, context);
+  const parsed = parseTask(request);
+  const read = await acceptServiceTask(parsed, { ...request, name: service.name }, context);
   const task = withPolicy(read, request.policy);
   await refuseMovedEndpoint(context, service, task);
-  await checkOffers(context, task);
+  await checkOffers(context, task, { acceptsFull: true });
   return whileUpdating(context, service, request, async () => {
     const files = servicePaths(context.paths, service.key);
     const version = service.version + 1;
@@ -67,13 +71,14 @@ export async function updateService(context: DaemonContext, service: ServiceReco
       const { note } = await takeSnapshot(task, copy, context.paths.home);
       const kept = await context.store.services.versions(service.name);
       const shared = serviceFiles(context.store);
-      const taskFile = taskFileOf(request);
+      const taskFile = taskFileOf(parsed, request.file);
       const equal = await versionWithFiles(kept, async (earlier) => {
         await shared.restore(service.key, `v${earlier}`, files.versionDir(earlier));
         return isSameSnapshot(copy, files.versionDir(earlier), taskFile);
       });
       const next = { version, task: equal === undefined ? task : { ...task, filesVersion: equal } };
-      const plan = await planOf(context, service, next, { source: request.source, kept });
+      const policy = next.task.service?.update ?? defaultUpdate;
+      const plan = await planOf(context, service, next, { source: request.source, kept, mode: policy.mode });
       if (request.dryRun || plan.version === null) return plan;
       if (equal === undefined) {
         // A crash may have left a folder that no record names.
@@ -121,10 +126,9 @@ export async function rollbackService(
       context.clock.now(),
     );
     await refuseMovedEndpoint(context, service, earlier.task);
-    await checkOffers(context, earlier.task);
+    await checkOffers(context, earlier.task, { acceptsFull: true });
     const next = { version: service.version + 1, task: { ...earlier.task, filesVersion: filesVersionOf(earlier) } };
-    const planned = await planOf(context, service, next, { source: earlier.source, kept });
-    const plan: UpdatePlan = { ...planned, update: { ...planned.update, mode: 'rolling' } };
+    const plan = await planOf(context, service, next, { source: earlier.source, kept, mode: 'rolling' });
     if (basis.dryRun || plan.version === null) return plan;
     const message = `Rolled back to version ${to}, as version ${next.version}.`;
     await addVersion(context, service, { ...next, source: earlier.source }, { message, mode: 'rolling' });
@@ -213,24 +217,25 @@ async function versionWithFiles(
 }
 
 /** The path of the service file in the working directory, as both were on the user's machine; undefined: it is not in there. */
-function taskFileOf(request: UpdateRequest): string | undefined {
-  const { workdir } = parseTask(request);
-  const path = workdir?.kind === 'path' ? relative(workdir.path, request.file) : '..';
+function taskFileOf({ workdir }: Task, file: string): string | undefined {
+  const path = workdir?.kind === 'path' ? relative(workdir.path, file) : '..';
   return path.startsWith('..') ? undefined : path;
 }
 
 async function planOf(
-  { store }: DaemonContext,
+  context: DaemonContext,
   service: ServiceRecord,
   next: TaskVersion,
-  { source, kept }: { readonly source: string; readonly kept: readonly VersionRecord[] },
+  { source, kept, mode }: Pick<VersionRecord, 'source'> & { readonly kept: readonly VersionRecord[]; readonly mode: UpdateMode },
 ): Promise<UpdatePlan> {
   const current = kept.find(({ version }) => version === service.version);
-  const living = (await store.replicas.list(service.name)).filter(({ state }) => isAlive(state));
-  const replaced = living.filter(({ version }) => {
+  const replicas = await context.store.replicas.list(service.name);
+  const replaced = replicas.filter(({ state, version }) => {
     const own = kept.find((one) => one.version === version);
-    return own === undefined || !isSameProgram(own, next);
+    return isAlive(state) && (own === undefined || !isSameProgram(own, next));
   });
+  const update = { ...(next.task.service?.update ?? defaultUpdate), mode };
+  const noCapacity = replaced.length === 0 ? undefined : await whyNoSurge(context, service, { next, update, replicas });
   return {
     // The same file again gives a stopped update another try.
     version: current !== undefined && !service.memory.gaveUp && isSameVersion(current, next) ? null : next.version,
@@ -239,7 +244,8 @@ async function planOf(
       current === undefined ? [] : describeChanges(current, { task: next.task, source }, filesVersionOf(current) !== filesVersionOf(next)),
     replaced: replaced.length,
     keepsReplicas: current !== undefined && isSameProgram(current, next),
-    update: next.task.service?.update ?? defaultUpdate,
+    update,
+    ...(noCapacity !== undefined && { noCapacity }),
   };
 }
 

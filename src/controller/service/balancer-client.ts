@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { BalancerReport, ReplicasCommand, SuspectReason } from '../../domain/balancer-link.ts';
-import { addOutcomes, outcomesSince, type Outcomes } from '../../domain/outcomes.ts';
+import { addOutcomes, boundOutcomes, outcomesSince, type Outcomes } from '../../domain/outcomes.ts';
 import type { CancelTimer, Clock } from '../../shared/clock.ts';
 import { splitLines } from '../../shared/lines.ts';
 import type { Logger } from '../../shared/log.ts';
@@ -28,7 +28,8 @@ export interface BalancerView {
   readonly queued: number;
   /**
    * What became of the requests at each replica, since this object began to listen. Never falls, whatever happens to the
-   * balancer; counts only while the endpoint set has several versions.
+   * balancer, until a replica is one of the oldest of many that left the endpoint set. Counts only while the set has
+   * several versions.
    */
   readonly outcomes: Outcomes;
   /** Number of stats reports received: a caller can wait for a fresh one. */
@@ -180,8 +181,9 @@ export class BalancerClient implements EndpointSink {
     const { outcomes } = this.#view;
     if (reported === undefined) return outcomes;
     const before = this.#lastOutcomes ?? reported;
-    this.#lastOutcomes = { ...before, ...reported };
-    return addOutcomes(outcomes, outcomesSince(before, reported));
+    const living = new Set([...idsOf(this.#newest), ...Object.keys(reported)]);
+    this.#lastOutcomes = boundOutcomes({ ...before, ...reported }, living);
+    return boundOutcomes(addOutcomes(outcomes, outcomesSince(before, reported)), living);
   }
 
   /** A balancer repeats a problem in each hello. */
@@ -227,6 +229,11 @@ export class BalancerClient implements EndpointSink {
         break;
     }
   }
+}
+
+/** Ids of the replicas of an endpoint set. */
+export function idsOf(command: ReplicasCommand | undefined): ReadonlySet<string> {
+  return new Set((command?.replicas ?? []).map(({ id }) => String(id)));
 }
 
 const checksPerSilence = 6;

@@ -325,3 +325,25 @@ test('sums of outcomes never fall: over restarts, silent replicas in reports, an
   expect(await report(b, { 2: counts(6, 6) })).toEqual({ 1: counts(10, 1), 2: counts(9, 6) });
   fleet.close();
 });
+
+test('outcomes of gone replicas are bounded, also those of removed balancers', async () => {
+  const clock = new FakeClock();
+  const one = new Balancer('a');
+  const fleet = new BalancerFleet({ clock, log, dial: () => () => one.dial() });
+  const setMembers = fleet.open({ arrivals: () => undefined, suspect: () => undefined, tlsChanged: () => undefined });
+  const report = async (outcomes: Outcomes): Promise<void> => {
+    one.outcomes = outcomes;
+    one.report();
+    await clock.advance(10);
+  };
+  setMembers([one.member]);
+  await clock.advance(100);
+  await report({});
+  // One replica after the other serves, and leaves.
+  for (let id = 1; id <= 250; id += 1) await report({ [id]: counts(1) });
+  expect(Object.keys(fleet.view.outcomes)).toHaveLength(101);
+  expect(fleet.view.outcomes).toMatchObject({ 250: counts(1) });
+  setMembers([]);
+  expect(Object.keys(fleet.view.outcomes)).toHaveLength(100);
+  fleet.close();
+});

@@ -1,9 +1,16 @@
 import type { EdgeProxies, EdgeProxyMember } from '../../domain/edge-proxy/edge-proxy.ts';
 import type { ReplicasCommand } from '../../domain/balancer-link.ts';
-import { addOutcomes, type Outcomes } from '../../domain/outcomes.ts';
+import { addOutcomes, boundOutcomes, type Outcomes } from '../../domain/outcomes.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Logger } from '../../shared/log.ts';
-import { BalancerClient, type BalancerListeners, type BalancerPort, type BalancerView, type DialBalancer } from './balancer-client.ts';
+import {
+  BalancerClient,
+  idsOf,
+  type BalancerListeners,
+  type BalancerPort,
+  type BalancerView,
+  type DialBalancer,
+} from './balancer-client.ts';
 import type { EndpointSink } from './endpoint-publisher.ts';
 import { dialEdgeProxy } from '../edge-proxy/edge-proxy-connection.ts';
 import { watchMembers } from '../edge-proxy/members.ts';
@@ -69,7 +76,7 @@ export class BalancerFleet implements EndpointSink {
     const desired = new Map(members.map((member) => [`${member.name} ${member.host} ${member.port}`, member]));
     for (const [id, { stop, client }] of this.#members) {
       if (desired.has(id)) continue;
-      this.#earlierOutcomes = addOutcomes(this.#earlierOutcomes, client.view.outcomes);
+      this.#earlierOutcomes = boundOutcomes(addOutcomes(this.#earlierOutcomes, client.view.outcomes), idsOf(this.#newest));
       this.#members.delete(id);
       stop.abort();
     }

@@ -49,7 +49,7 @@ test("a user's retry ends an active refusal", async () => {
     world.cloud.conduct.answerTo = () => ({});
     await world.clock.advance(5_000);
     expect(world.cloud.living).toHaveLength(1);
-    expect(await retryService(world, () => serviceOf(world))).toBe(1);
+    expect(await retryService(world, () => serviceOf(world))).toEqual({ refusals: 1 });
     expect(await world.untilReady(2)).toBeLessThan(15_000);
     expect((await serviceOf(world)).memory).toMatchObject({ placement: { refusals: [] } });
   });
@@ -93,7 +93,7 @@ test('a service that gave up launches again when a user requests it', async () =
     world.cloud.conduct.jobOf = () => ({ runMs: 10, exitCode: 3, readyAfterMs: 60_000 });
     await until(world, async () => (await serviceOf(world)).memory.gaveUp, 600_000);
     world.cloud.conduct.jobOf = () => ({});
-    expect(await retryService(world, () => serviceOf(world))).toBe(0);
+    expect((await retryService(world, () => serviceOf(world))).refusals).toBe(0);
     await world.untilReady(2);
   });
 });

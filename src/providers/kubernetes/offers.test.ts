@@ -255,7 +255,8 @@ test('for missing, taken or unknown GPUs the reason names the existing ones', ()
     'No Kubernetes cluster has what is asked for (2 CPUs, 8 GB, 2x A100): a has no such node (plain has no GPUs, l4 has 2x L4, dumb has 8 GPUs, but no label that tells their kind).',
   );
   const taken = cluster([node('n1', gpu('NVIDIA-A100-SXM4-40GB'))], [pod('n1', { 'nvidia.com/gpu': '1' })]);
-  expect(ask(requested, taken).whyNone).toContain('n1 has 1 of 2 A100 free, 2 requested');
+  expect(ask(requested, taken)).toMatchObject({ isFull: true, whyNone: expect.stringContaining('n1 has 1 of 2 A100 free, 2 requested') });
+  expect(ask(requested, cluster(nodes)).isFull).toBeUndefined();
 });
 
 test('a context with an autoscaler offers sizes and GPUs that no node has', () => {

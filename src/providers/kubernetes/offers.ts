@@ -46,6 +46,7 @@ export function kubernetesOffers(
   return {
     offers,
     whyNone: offers.length > 0 ? undefined : `No Kubernetes cluster has what is asked for${requestText(resources)}: ${whys.join('; ')}.`,
+    ...(offers.length === 0 && judged.some(({ isFull }) => isFull) && { isFull: true }),
     ...(hidden.length > 0 && {
       notice: `The nodes of ${hidden.join(', ')} may not be read, so only their schedulers know whether there is room; docs/clouds/kubernetes.md has the role.`,
     }),
@@ -75,10 +76,19 @@ interface ContextJudgement {
   /** A clause that begins with the context's name; undefined: there is an offer. */
   readonly why: string | undefined;
   readonly isHidden: boolean;
+  /** Whether some node would do if it had no other pods. */
+  readonly isFull: boolean;
 }
 
 function judgeContext(resources: Resources, { context, config, state }: OfferingContext): ContextJudgement {
-  const nothing = (why: string): ContextJudgement => ({ context, offers: [], rejected: [], why: `${context} ${why}`, isHidden: false });
+  const nothing = (why: string): ContextJudgement => ({
+    context,
+    offers: [],
+    rejected: [],
+    why: `${context} ${why}`,
+    isHidden: false,
+    isFull: false,
+  });
   if ('why' in state) return nothing(`cannot be used: ${state.why}`);
   const image = chooseImage(resources.imageId, context, config.image);
   if ('why' in image) return nothing(image.why);
@@ -104,10 +114,12 @@ function judgeContext(resources: Resources, { context, config, state }: Offering
   const offers = judged.flatMap(({ offer, why }) => (why === undefined ? [offer] : []));
   const tooDear = judged.flatMap(({ offer, why }) => (why === undefined ? [] : [{ offer, why }]));
   const rejected = fits.slice(0, explainedNodes).flatMap((fit) => rejectedNode(fit, context));
-  if (offers.length > 0) return { context, offers, rejected: [...tooDear, ...rejected], why: undefined, isHidden };
+  if (offers.length > 0) return { context, offers, rejected: [...tooDear, ...rejected], why: undefined, isHidden, isFull: false };
   const [dear] = tooDear;
   const why = dear === undefined ? whyNoNode(fits, isHidden) : dear.why;
-  return { ...nothing(why), rejected: [...tooDear, ...rejected], isHidden };
+  const isFull =
+    dear === undefined && fits.some(({ node }) => checkNode(resources, allowed, size, { ...node, free: node.whole }).why === undefined);
+  return { ...nothing(why), rejected: [...tooDear, ...rejected], isHidden, isFull };
 }
 
 /** Without GPUs, which `checkNode` checks, and without the size, which the offer copies. */

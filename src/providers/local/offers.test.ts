@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { someResources } from '../../../test/support/builders.ts';
 import type { LocalRegion } from '../../domain/config.ts';
 import type { Resources } from '../../domain/task.ts';
+import { isMachineId } from '../provider.ts';
 import { localOffers, type LocalFacts } from './offers.ts';
 
 const facts: LocalFacts = {
@@ -38,6 +39,27 @@ test('GPUs are offered by the requested name', () => {
   expect(offersFor({ accelerator: { name: 'a100-80gb', count: 2 } }).offers[0]?.accelerator).toEqual({ name: 'a100-80gb', count: 2 });
   const acceleratorMemory = { value: 48, atLeast: true, count: 1, manufacturer: 'nvidia' };
   expect(offersFor({ acceleratorMemory }).offers[0]?.accelerator).toEqual({ name: 'NVIDIA A100-SXM4-80GB', count: 1 });
+});
+
+test('the room of a region ends with its free GPUs or its machines, and no other request has an end', () => {
+  const machine = { tags: {}, isolation: 'none', outbound: 'none', cookie: 'c', ownPort: null } as const;
+  const id = 'm';
+  if (!isMachineId(id)) throw new Error('the id is empty');
+  const taken = [{ ...machine, id, key: id, region: 'one', gpus: [1], createdAt: 0, preempted: false }];
+  const roomsOf = (change: Partial<Resources>, limits: readonly LocalRegion[] = regions) =>
+    localOffers(someResources(change), facts, { regions: limits, spotZones: [], hourlyUsd: 0 }, taken).offers.map(({ room }) => room);
+  const oneGpu = { accelerator: { name: 'a100-80gb', count: 1 } };
+  expect([roomsOf({}), roomsOf(oneGpu), roomsOf({ accelerator: { name: 'a100-80gb', count: 2 } })]).toEqual([
+    [undefined, undefined],
+    [1, 1],
+    [0, 0],
+  ]);
+  expect(
+    roomsOf(
+      oneGpu,
+      regions.map((region) => ({ ...region, maxMachines: 1 })),
+    ),
+  ).toEqual([0, 1]);
 });
 
 test.for<readonly [Partial<Resources>, string]>([

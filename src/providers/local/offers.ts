@@ -39,6 +39,7 @@ export function localOffers(
       accelerator: count === 0 || gpu === undefined ? undefined : { name: resources.accelerator?.name ?? gpu.name, count },
       spot: false,
       hourlyUsd,
+      ...roomOf(region, matchingGpus(facts.gpus, resources), count, machines),
     }));
   if (!resources.useSpot) return { offers, whyNone: undefined };
   const ofZones = offers.flatMap((offer) => spotOffers(offer, zones, machines));
@@ -46,6 +47,20 @@ export function localOffers(
   return wanted.length > 0
     ? { offers: wanted, whyNone: undefined }
     : { offers: [], whyNone: `${resources.region ?? 'It'} has no spot zone.` };
+}
+
+/** How many more machines the region can have: by its limit, and by the GPUs that no machine has. */
+function roomOf(
+  { name, maxMachines }: LocalRegion,
+  matching: readonly Gpu[],
+  count: number,
+  machines: readonly MachineRecord[],
+): Pick<Offer, 'room'> {
+  const taken = new Set(machines.flatMap(({ gpus }) => gpus ?? []));
+  const ofGpus = count === 0 ? [] : [Math.floor(matching.filter(({ index }) => !taken.has(index)).length / count)];
+  const own = machines.filter(({ region }) => region === name).length;
+  const limits = [...ofGpus, ...(maxMachines === undefined ? [] : [Math.max(0, maxMachines - own)])];
+  return limits.length === 0 ? {} : { room: Math.min(...limits) };
 }
 
 function whyNot(resources: Resources, { cpus, memoryGb, gpus }: LocalFacts, zones: readonly LocalSpotZone[]): string | undefined {

@@ -43,7 +43,15 @@ export function sshOffers(resources: Resources, pools: readonly SshPool[], hosts
   const listed = [...whys.slice(0, shownHosts), ...(whys.length > shownHosts ? [`and ${whys.length - shownHosts} more`] : [])];
   const noHost = `No host ${zone === undefined ? '' : `'${zone}' `}is in the pools.`;
   const whyNone = listed.length === 0 ? noHost : `No host has what is asked for${requestText(resources)}: ${listed.join('; ')}.`;
-  return { offers, whyNone: offers.length > 0 ? undefined : whyNone, ...(explain ? { rejected } : {}) };
+  const isFull = offers.length === 0 && asked.some((host) => isFit(resources, host));
+  return { offers, whyNone: offers.length > 0 ? undefined : whyNone, ...(isFull && { isFull }), ...(explain ? { rejected } : {}) };
+}
+
+/** Whether the SSH host would do if it had no machines. */
+function isFit(resources: Resources, host: OfferingHost): boolean {
+  if ('why' in host.state) return false;
+  const { offer, why } = judge(resources, { ...host, state: { ...host.state, machines: [] } });
+  return offer !== undefined && why === undefined;
 }
 
 interface Judgement {

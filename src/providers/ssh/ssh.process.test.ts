@@ -176,8 +176,9 @@ test('a GPU is allotted to one machine, also with concurrent creates by two home
     const [mine, theirs] = await Promise.all([world.create('a', l4), other.create('b', l4)]);
     expect(new Set([visible(world, mine), visible(other, theirs)])).toEqual(new Set(['0', '1']));
     expect(visible(world, await world.create('none'))).toBe('');
-    const { offers, whyNone } = await world.offers(l4);
-    expect([offers, whyNone]).toEqual([[], expect.stringContaining('lab/h1 has 0 of 2 L4 free, 1 requested')]);
+    const { offers, whyNone, isFull } = await world.offers(l4);
+    expect([offers, whyNone, isFull]).toEqual([[], expect.stringContaining('lab/h1 has 0 of 2 L4 free, 1 requested'), true]);
+    expect((await world.offers({ accelerator: { name: 'l4', count: 3 } })).isFull).toBeUndefined();
     await other.provider.destroy(theirs, {});
     expect((await world.offers(l4)).offers).toHaveLength(1);
     expect(
