@@ -229,12 +229,14 @@ test('a machine with an interruption notice drains while its replacement launche
   });
 });
 
-test('a rebalance recommendation does not end a machine', async () => {
+test('a rebalance recommendation ends no machine while its replacement starts', async () => {
   await withWorld(async (world) => {
     await world.untilReady(2);
+    world.cloud.conduct.bootMs = 300_000;
     for (const { id } of world.cloud.living) world.cloud.announce(id, { kind: 'rebalance', at: undefined });
     await world.clock.advance(30_000);
-    expect(await world.states()).toEqual(['1 READY', '2 READY']);
+    // One at a time: the surge is 1.
+    expect(await world.states()).toEqual(['1 READY', '2 READY', '3 PROVISIONING']);
   });
 });
 
