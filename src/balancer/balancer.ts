@@ -139,6 +139,8 @@ export class Balancer {
         clock,
         logger,
         onSuspect: (replicaId, reason) => this.#suspect(replicaId, reason),
+        // It may have to wake a service without replicas.
+        onHeld: () => this.#reportStats(),
         onApplied: () => this.#onApplied(),
         onSockets: () => this.#startStandby(),
       },

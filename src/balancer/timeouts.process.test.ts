@@ -35,6 +35,7 @@ async function withFakeTime(
         metricsRow: metricsRow(createMetricsMemory(1), 0),
         limits: { files: 200, connections: 100 },
         suspect: () => undefined,
+        held: () => undefined,
       });
       plane.apply({ replicas: [{ ...aBalancerReplica(replica.port), slot: 0 }], isKnown: true });
       const { port } = await plane.listen([{ port: 0 }]);

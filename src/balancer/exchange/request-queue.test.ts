@@ -16,8 +16,16 @@ function rooms(count: number, changes: Partial<RequestQueueLimits> = {}) {
   const limits = { maxRequests: 1_000, maxBytes: 10_240, timeoutMs: 10_000, fromZero: false, ...changes };
   const deadlines = new Deadlines(clock);
   const said: string[] = [];
+  /** When a queue reported that it holds a first request. */
+  const held: number[] = [];
   const all = Array.from({ length: count }, (_, thread) => {
-    const room = new RequestQueue({ deadlines, limits, tally: new SharedQueueTally({ board, thread }), threads: count });
+    const room = new RequestQueue({
+      deadlines,
+      limits,
+      tally: new SharedQueueTally({ board, thread }),
+      threads: count,
+      onHeld: () => void held.push(clock.monotonic()),
+    });
     /** A request that finds a replica on its `attempts`-th try. */
     const aGuest = (name: string, attempts = 1): Guest => {
       let looks = 0;
@@ -36,14 +44,14 @@ function rooms(count: number, changes: Partial<RequestQueueLimits> = {}) {
     const guests = (amount: number): readonly Guest[] => Array.from({ length: amount }, (__, index) => aGuest(`${index}`));
     return { room, aGuest, guests };
   });
-  return { clock, said, board, all };
+  return { clock, said, held, board, all };
 }
 
 function aRoom(changes: Partial<RequestQueueLimits> = {}) {
-  const { clock, said, board, all } = rooms(1, changes);
+  const { clock, said, held, board, all } = rooms(1, changes);
   const [only] = all;
   if (only === undefined) throw new Error('there is one');
-  return { clock, said, board, ...only };
+  return { clock, said, held, board, ...only };
 }
 
 test('a service without any earlier replica queues requests only if it scales from zero', () => {
@@ -69,6 +77,20 @@ test('requests wait for the first set, and fail at once when it is empty', () =>
   }
 });
 
+test('a queue reports the first request that waits without a replica, once until a replica has served', () => {
+  const { room, held, aGuest } = aRoom();
+  room.replicasChanged(1);
+  aGuest('a').enter();
+  expect(held).toHaveLength(0);
+  room.replicasChanged(0);
+  for (const name of ['b', 'c']) aGuest(name).enter();
+  expect(held).toHaveLength(1);
+  room.replicasChanged(1);
+  room.replicasChanged(0);
+  aGuest('d').enter();
+  expect(held).toHaveLength(2);
+});
+
 test('when the last replica leaves, requests wait in order for the next one', () => {
   const { room, said, aGuest } = aRoom();
   room.replicasChanged(1);
@@ -91,7 +113,7 @@ test('retries without a replica do not extend the maximum wait', async () => {
 test('a replica that refused is retried soon without a new set', async () => {
   const { clock, room, said, aGuest } = aRoom();
   room.replicasChanged(1);
-  aGuest('a', 2).enter();
+  aGuest('a').enter();
   await clock.advance(1_000);
   expect(said).toEqual(['a goes on']);
 });

@@ -27,6 +27,8 @@ interface RequestQueueOptions {
   readonly tally: QueueTally;
   /** Each thread has such a queue and releases its share. */
   readonly threads: number;
+  /** Called when a request is the first to wait while no replica serves. */
+  readonly onHeld: () => void;
 }
 
 /** A service that lost its last replica this long ago fails requests at once, unless it scales from zero. */
@@ -88,8 +90,11 @@ export class RequestQueue implements Timed {
     if (tally.requests >= limits.maxRequests || tally.bytes + heldBytes > limits.maxBytes) return 'full';
     (isReturning ? this.#returned : this.#arrived).set(entry, heldBytes);
     this.#bytes += heldBytes;
-    if (this.#serving === 0) this.#isHeld = true;
     this.#changed();
+    if (this.#serving === 0 && !this.#isHeld) {
+      this.#isHeld = true;
+      this.#options.onHeld();
+    }
     this.deadlineAt = Math.min(this.deadlineAt, now + retryIntervalMs);
     return undefined;
   }

@@ -38,6 +38,8 @@ interface DataPlaneDeps {
   /** Over all threads together. */
   readonly limits: FileLimits;
   readonly suspect: (replicaId: number, reason: SuspectReason) => void;
+  /** Called when a request is the first to wait while no replica serves. */
+  readonly held: () => void;
 }
 
 /** The parts that serve requests in one thread. Threads share state only through the shared memory. */
@@ -49,7 +51,7 @@ export class DataPlane {
   readonly #listener: Listener;
   readonly #tls: TlsTerminator | undefined;
 
-  constructor({ config, tls, clock, random, logger, row, metricsRow, limits, suspect }: DataPlaneDeps) {
+  constructor({ config, tls, clock, random, logger, row, metricsRow, limits, suspect, held }: DataPlaneDeps) {
     this.#tls = tls === undefined ? undefined : new TlsTerminator(tls);
     const deadlines = new Deadlines(clock);
     const files = new FileBudget(row, limits, deadlines);
@@ -65,7 +67,7 @@ export class DataPlane {
     );
     files.closeIdle = () => this.#replicas.closeIdle();
     const tally = new SharedQueueTally(row);
-    this.#requestQueue = new RequestQueue({ deadlines, limits: config.queue, tally, threads: row.board.threads });
+    this.#requestQueue = new RequestQueue({ deadlines, limits: config.queue, tally, threads: row.board.threads, onHeld: held });
     this.#accessLog = new AccessLog({
       path: config.accessLog,
       clock,

@@ -58,5 +58,7 @@ export type ThreadNews =
   /** The set of that number is in force. */
   | { readonly type: 'applied'; readonly number: number }
   | { readonly type: 'suspect'; readonly replicaId: number; readonly reason: SuspectReason }
+  /** A request is the first to wait while no replica serves. */
+  | { readonly type: 'held' }
   /** After `stop` or `leave`: the last connection is closed and all output is written. */
   | { readonly type: 'ended' };

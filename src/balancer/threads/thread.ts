@@ -30,6 +30,7 @@ const plane = new DataPlane({
   metricsRow: metricsRow(setup.metrics, setup.thread),
   limits: setup.limits,
   suspect: (replicaId, reason) => report({ type: 'suspect', replicaId, reason }),
+  held: () => report({ type: 'held' }),
 });
 
 async function obey(order: ThreadOrder): Promise<void> {

@@ -24,6 +24,7 @@ test('a dead thread is replaced, its counts are cleared, and other threads serve
       logger: createLogger('test', 'silent'),
       script: new URL('../../../test/support/dying-thread.ts', import.meta.url),
       onSuspect: () => undefined,
+      onHeld: () => undefined,
       tls: undefined,
       onApplied: () => undefined,
       onSockets: () => (changes += 1),

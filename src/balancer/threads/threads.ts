@@ -23,6 +23,8 @@ interface ThreadsOptions {
   /** `thread.ts` when absent. */
   readonly script?: URL;
   readonly onSuspect: (replicaId: number, reason: SuspectReason) => void;
+  /** Called when a request is the first in its thread to wait while no replica serves. */
+  readonly onHeld: () => void;
   /** Undefined when the endpoint speaks no TLS. */
   readonly tls: TlsMaterial | undefined;
   /** Called when `appliedByAll` may have risen. */
@@ -188,6 +190,9 @@ export class Threads {
         break;
       case 'suspect':
         this.#options.onSuspect(news.replicaId, news.reason);
+        break;
+      case 'held':
+        this.#options.onHeld();
         break;
       case 'ended':
         slot.onEnd?.();
