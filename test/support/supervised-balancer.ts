@@ -77,7 +77,7 @@ export class SupervisedBalancer {
 export async function withSupervisedBalancer(
   use: (balancer: SupervisedBalancer, config: BalancerConfig, dir: string) => Promise<void>,
 ): Promise<void> {
-  const replica = createServer((_, response) => response.end('ok')).listen({ host: '127.0.0.1', backlog });
+  const replica = createServer((_, response) => response.end('ok')).listen({ host: '127.0.0.1', port: 0, backlog });
   await once(replica, 'listening');
   const address = replica.address();
   if (address === null || typeof address === 'string') throw new Error('the replica has no port');

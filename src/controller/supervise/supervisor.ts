@@ -288,7 +288,11 @@ export class Supervisor {
     const deadline = clock.monotonic() + (isStarting ? standbyTimeoutMs : helloTimeoutMs);
     while (!this.#stop.signal.aborted && clock.monotonic() < deadline) {
       const greeting = await this.#greet();
-      if (greeting !== undefined) return greeting;
+      if (greeting !== undefined) {
+        // Another process was quicker, such as the standby of a balancer that no supervisor knew.
+        if (this.#silent !== undefined && !sameProcess(this.#silent, greeting.identity)) await endProcess(this.#silent, 0, clock);
+        return greeting;
+      }
       if (hasExited()) return undefined;
       await clock.sleep(pollMs, this.#stop.signal);
     }
