@@ -154,11 +154,17 @@ export class Balancer {
     if (config.port !== 0 && this.#port !== config.port)
       throw new Error(`The inherited sockets are of port ${this.#port}, not ${config.port}`);
     this.#predecessors = new Predecessors(inherited?.predecessors ?? 0, clock.monotonic());
-    await this.#control.listen(inherited !== undefined);
     const fds = (): readonly number[] => this.#threads?.fds ?? [];
     const onStart = (pid: number): void => this.#control.broadcast({ type: 'standby', pid });
     this.#standby = new Standby({ configPath: this.#deps.configPath, fds, clock, logger, onStart });
+    // Before the first hello, which names it: a supervisor that kills this process must be able to end it too.
     this.#startStandby();
+    try {
+      await this.#control.listen(inherited !== undefined);
+    } catch (error) {
+      this.#standby.end();
+      throw error;
+    }
     notifyPredecessor();
     void this.#metrics.start();
     clock.every(statsEveryMs, () => this.#reportStats());

@@ -5,7 +5,7 @@ import { homePaths } from '../../src/shared/paths.ts';
 import { withSvc, type Svc } from '../support/e2e.ts';
 import { killProcessesOf } from '../support/leaks.ts';
 import { failures, openLoad } from '../support/load.ts';
-import { balancersOf, daemonOf, killHard, machinesOf, programsOf, reconcilersOf } from '../support/processes.ts';
+import { balancersOf, daemonOf, killHard, machinesOf, programsOf, reconcilersOf, standbysOf } from '../support/processes.ts';
 import { finish, startSvc } from '../support/run-svc.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -168,7 +168,7 @@ test('after everything is killed a command restores the services at their ports'
 test('after all svc processes are killed, running replicas are adopted without a restart', async () => {
   await withSvc(async (svc) => {
     const { service, programs } = await helloService(svc);
-    killHard([...daemonOf(svc.home), ...reconcilersOf(svc.home), ...balancersOf(svc.home)]);
+    killHard([...daemonOf(svc.home), ...reconcilersOf(svc.home), ...standbysOf(svc.home), ...balancersOf(svc.home)]);
     const back = await svc.ready('hello', 2);
     expect(back.endpoint).toBe(service.endpoint);
     expect(pids(programsOf(svc.home, program))).toEqual(programs);
@@ -193,7 +193,7 @@ test('a service keeps its port while balancer and controller are dead', async ()
     const { service } = await helloService(owner);
     const port = new URL(service.endpoint).port;
     killHard(daemonOf(owner.home));
-    killHard(balancersOf(owner.home));
+    killHard([...standbysOf(owner.home), ...balancersOf(owner.home)]);
     await waitFor('nobody to answer', async () => (await fetch(service.endpoint).catch(() => undefined)) === undefined);
     await withSvc(async (other) => {
       const refused = await other.run(['serve', 'up', hello, '-n', 'thief', '--endpoint-port', port, '-y']);

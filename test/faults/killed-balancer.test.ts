@@ -44,7 +44,10 @@ test('a stopped balancer is killed within seconds, and connections that it did n
     const wait = await balancer.replaceBy('SIGSTOP');
     const result = await load.stop();
     print('a stopped balancer', result, [wait]);
-    expect([result.failedBefore, result.failedAfter, result.statuses]).toEqual([{}, {}, { 200: result.sent }]);
+    // A thread may have accepted some before the signal reached it.
+    const { ECONNRESET: reset = 0, ...others } = result.failedBefore;
+    expect([others, result.failedAfter, result.statuses]).toEqual([{}, {}, { 200: result.sent - reset }]);
+    expect(reset).toBeLessThan(perSecond / 20);
   });
 });
 

@@ -65,6 +65,10 @@ export const reconcilersOf = (home: string): readonly OwnedProcess[] => findProc
 export const balancersOf = (home: string): readonly OwnedProcess[] =>
   findProcesses(home, /src\/balancer\/main\.ts/).filter(({ pid }) => !isWrapper(pid));
 
+/** Kill them before their balancers, as when a machine is lost: otherwise they become the next balancers. */
+export const standbysOf = (home: string): readonly OwnedProcess[] =>
+  findProcesses(home, /src\/balancer\/main\.ts/).filter(({ pid }) => isWrapper(pid));
+
 /** Folders of existing machines of the local provider. */
 export const machinesOf = (home: string): readonly string[] => globSync(`${home}/local/machines/*`);
 

@@ -17,6 +17,8 @@ import { waitFor } from './wait-for.ts';
 
 /** A balancer may take this long to start on a machine with a hundred busy processes, ms. */
 const startTimeoutMs = 120_000;
+/** Of the replica. A new balancer connects for all connections that wait, and Node's 511 would not hold them. */
+const backlog = 4_096;
 
 /** A balancer with the supervisor that restarts it, as in the controller. */
 export class SupervisedBalancer {
@@ -75,7 +77,7 @@ export class SupervisedBalancer {
 export async function withSupervisedBalancer(
   use: (balancer: SupervisedBalancer, config: BalancerConfig, dir: string) => Promise<void>,
 ): Promise<void> {
-  const replica = createServer((_, response) => response.end('ok')).listen(0, '127.0.0.1');
+  const replica = createServer((_, response) => response.end('ok')).listen({ host: '127.0.0.1', port: 0, backlog });
   await once(replica, 'listening');
   const address = replica.address();
   if (address === null || typeof address === 'string') throw new Error('the replica has no port');

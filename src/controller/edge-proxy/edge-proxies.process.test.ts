@@ -10,7 +10,7 @@ import { aProxiedService, edgeProxyAccess, RunningEdgeProxy } from '../../../tes
 import { selfSigned } from '../../../test/support/certificate.ts';
 import { killProcessesOf } from '../../../test/support/leaks.ts';
 import { freePort } from '../../../test/support/free-port.ts';
-import { balancersOf } from '../../../test/support/processes.ts';
+import { balancersOf, standbysOf } from '../../../test/support/processes.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import { systemClock } from '../../shared/clock.ts';
@@ -130,10 +130,10 @@ test('when one of two edge proxies dies, the other one fails no request', () =>
     expect(new Set(before)).toEqual(new Set(['200 replica 1', '200 replica 2']));
     await waitFor('all arrivals', () => arrivals.reduce((sum, count) => sum + count, 0) === 40, { describe: () => arrivals });
 
-    // As when its machine is lost: the edge proxy and its balancer end in the middle of everything.
+    // As when its machine is lost: the edge proxy, its balancer and its standby end in the middle of everything.
     first.signal(
       'SIGKILL',
-      balancersOf(first.home).map(({ pid }) => pid),
+      [...standbysOf(first.home), ...balancersOf(first.home)].map(({ pid }) => pid),
     );
     for (let turn = 0; turn < 50; turn += 1) answers.push(await ask('127.0.0.3', port));
     expect(answers.filter((answer) => !answer.startsWith('200 '))).toEqual([]);

@@ -54,6 +54,8 @@ interface SupervisorDeps {
 const healthyMs = 30_000;
 const failingAfterDeaths = 6;
 const helloTimeoutMs = 15_000;
+/** Between SIGTERM and SIGKILL for a balancer without a hello: on SIGTERM it ends its standby, which would go on. */
+const silentGraceMs = 1_000;
 /** A standby holds queued connections, which a new process would lose. It gets more time on a loaded machine. */
 const standbyTimeoutMs = 60_000;
 const pollMs = 20;
@@ -277,7 +279,7 @@ export class Supervisor {
     const standby = this.#standby;
     this.#standby = undefined;
     // The process lives but sends no hello: it hangs, or its socket is gone. Two of a kind must never run side by side.
-    if (this.#silent !== undefined) await endProcess(this.#silent, 0, clock);
+    if (this.#silent !== undefined) await endProcess(this.#silent, this.#what.renewal === 'hand-over' ? silentGraceMs : 0, clock);
     if (this.#stop.signal.aborted) return undefined;
     const isStarting = standby !== undefined && isAlive(standby);
     if (isStarting) this.#silent = standby;
@@ -286,7 +288,11 @@ export class Supervisor {
     const deadline = clock.monotonic() + (isStarting ? standbyTimeoutMs : helloTimeoutMs);
     while (!this.#stop.signal.aborted && clock.monotonic() < deadline) {
       const greeting = await this.#greet();
-      if (greeting !== undefined) return greeting;
+      if (greeting !== undefined) {
+        // Another process was quicker, such as the standby of a balancer that no supervisor knew.
+        if (this.#silent !== undefined && !sameProcess(this.#silent, greeting.identity)) await endProcess(this.#silent, 0, clock);
+        return greeting;
+      }
       if (hasExited()) return undefined;
       await clock.sleep(pollMs, this.#stop.signal);
     }
