@@ -85,6 +85,17 @@ export default defineConfig({
         },
       },
       {
+        // The whole control loop over the fake cloud in virtual time: one file per core, each with half of the seeds.
+        test: {
+          name: 'simulation',
+          include: ['test/simulation/**/*.test.ts'],
+          pool: 'forks',
+          ...limits,
+          maxWorkers: 2,
+          sequence: { groupOrder: 8 },
+        },
+      },
+      {
         // Machines with a real sshd, made by test/testbed/hosts: as root only.
         test: {
           name: 'hosts',

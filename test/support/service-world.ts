@@ -6,7 +6,7 @@ import { anOffer, aService, aServiceSpec, aTask, aVersion } from './builders.ts'
 import { FakeClock } from './fake-clock.ts';
 import { providersOf } from './providers.ts';
 import type { RemoteControllerInfo } from '../../src/domain/remote-controller-info.ts';
-import type { SuspectReason } from '../../src/domain/balancer-link.ts';
+import type { BalancerReplica, SuspectReason } from '../../src/domain/balancer-link.ts';
 import type { ReplicaPolicy, Task, UpdateMode } from '../../src/domain/task.ts';
 import { FakeCloud } from '../../src/providers/fake/fake-cloud.ts';
 import { FakeProvider } from '../../src/providers/fake/index.ts';
@@ -26,15 +26,26 @@ const offer = anOffer({ provider: 'fake', region: 'r1', instanceType: 'small', c
 /** Pauses for real files in each step of a wait. */
 const turnsForFiles = 10;
 
-/** A store whose calls fail after the kill of its process. Each call first takes `delay`. */
-function untilDead(store: Store, killed: AbortSignal, delay: () => Promise<void> | undefined): Store {
+/** A store whose calls never return after the kill of its process. Each call first takes `delay`; `onCall` may kill. */
+function untilDead(store: Store, killed: AbortSignal, delay: () => Promise<void> | undefined, onCall: World['onStoreCall']): Store {
   const guarded = <Part extends object>(part: Part): Part =>
     new Proxy(part, {
       get(target, name) {
         const value: unknown = Reflect.get(target, name);
         if (typeof value !== 'function') return value;
         return (...args: readonly unknown[]): unknown => {
-          const call = (): unknown => (killed.aborted ? new Promise(() => undefined) : Reflect.apply(value, target, args));
+          const never = new Promise(() => undefined);
+          const call = (): unknown => {
+            if (killed.aborted) return never;
+            onCall('before');
+            if (killed.aborted) return never;
+            const result: unknown = Reflect.apply(value, target, args);
+            if (!(result instanceof Promise)) return result;
+            return result.then((found: unknown) => {
+              onCall('after');
+              return killed.aborted ? never : found;
+            });
+          };
           return delay()?.then(call) ?? call();
         };
       },
@@ -60,6 +71,10 @@ export class World {
   readonly store: Store;
   /** Every endpoint set sent to a balancer: the ids of its replicas that are not lost. */
   readonly sets: (readonly number[])[] = [];
+  /** The last endpoint set sent to a balancer. */
+  endpoints: readonly BalancerReplica[] = [];
+  /** Called before and after each call of the store takes effect. What it throws, the caller gets. */
+  onStoreCall: (when: 'before' | 'after') => void = () => undefined;
   /** Overrides of the balancer's view; by default it runs and is idle. */
   balancer: Partial<BalancerView> = {};
   /** The remote machine of the control loop, when the test chose one. */
@@ -94,7 +109,12 @@ export class World {
         name: 'chat',
         key: '0a1b2c3d',
         controllerHost: this.host,
-        store: untilDead(this.store, this.#stop.signal, () => (this.storeMs > 0 ? this.clock.sleep(this.storeMs) : undefined)),
+        store: untilDead(
+          this.store,
+          this.#stop.signal,
+          () => (this.storeMs > 0 ? this.clock.sleep(this.storeMs) : undefined),
+          (when) => this.onStoreCall(when),
+        ),
         clock: this.clock,
         log: pino({ level: 'silent' }),
         files: this.files,
@@ -113,7 +133,10 @@ export class World {
           return { passed: address.kind === 'tcp' && this.cloud.isServing(address.host), detail: '/ answered 503' };
         },
         balancer: {
-          send: ({ replicas }) => void this.sets.push(replicas.flatMap(({ id, lost }) => (lost === undefined ? [id] : []))),
+          send: ({ replicas }) => {
+            this.endpoints = replicas;
+            this.sets.push(replicas.flatMap(({ id, lost }) => (lost === undefined ? [id] : [])));
+          },
           applied: async () => true,
           get view() {
             reports += 1;
@@ -145,6 +168,15 @@ export class World {
     let calls = 0;
     const stop = this.#stop;
     this.cloud.conduct.onCall = (now) => {
+      if (now === when && (calls += 1) === number) stop.abort();
+    };
+  }
+
+  /** The same in the n-th call of the store. */
+  crashAtStoreCall(number: number, when: 'before' | 'after'): void {
+    let calls = 0;
+    const stop = this.#stop;
+    this.onStoreCall = (now) => {
       if (now === when && (calls += 1) === number) stop.abort();
     };
   }

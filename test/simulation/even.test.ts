@@ -1,0 +1,8 @@
+import { expect, test } from 'vitest';
+import { simulate, simulationSeeds } from './run.ts';
+
+const seeds = simulationSeeds(30).filter((seed) => seed % 2 === 0);
+
+test.for(seeds)('the invariants hold under random faults, updates and loads (seed %d)', async (seed) => {
+  await expect(simulate(seed)).resolves.toBeUndefined();
+});

@@ -1,0 +1,112 @@
+import { pick } from './scenario.ts';
+import { updateWorld, type World } from '../support/service-world.ts';
+import { pauseUpdate } from '../../src/controller/deploy/pause-update.ts';
+import { isAlive } from '../../src/domain/replica/replica-state.ts';
+import { ProviderRefusal } from '../../src/providers/provider-refusal.ts';
+import { SvcError } from '../../src/shared/errors.ts';
+import type { Random } from '../../src/shared/random.ts';
+
+type Act = (world: World, random: Random) => Promise<void> | void;
+
+const machineOf = ({ cloud }: World, random: Random) => (cloud.living.length === 0 ? undefined : pick(random, cloud.living));
+
+/** Kills the control in one of its next awaits, then starts it again. */
+async function killControl(world: World, random: Random): Promise<void> {
+  const when = random() < 0.5 ? 'before' : 'after';
+  if (random() < 0.5) world.crashAtCall(1 + Math.floor(random() * 9), when);
+  else world.crashAtStoreCall(1 + Math.floor(random() * 60), when);
+  for (let step = 0; step < 20 && !world.isDead; step += 1) await world.clock.advance(500);
+  world.cloud.conduct.onCall = () => undefined;
+  world.onStoreCall = () => undefined;
+  await world.crash();
+  await world.start();
+}
+
+async function holdUpdate({ store, clock }: World, paused: boolean): Promise<void> {
+  const find = async () => {
+    const service = await store.services.get('chat');
+    if (service === undefined) throw new Error('the service has no record');
+    return service;
+  };
+  try {
+    await pauseUpdate({ store, clock }, find, paused);
+  } catch (error) {
+    if (!(error instanceof SvcError && error.code === 'SVC_NO_UPDATE')) throw error;
+  }
+}
+
+/** Worlds whose store fails at random now. */
+export const failingStores = new WeakSet<World>();
+
+/** Acts of a run by name: faults of the cloud, of the control and of the store, and the acts of users. */
+export const acts: Readonly<Record<string, Act>> = {
+  'spot capacity is gone': ({ cloud }) => {
+    cloud.conduct.answerTo = ({ spot }) => (spot ? { refusal: new ProviderRefusal('capacity', 'zone', 'fake: no machine is left.') } : {});
+  },
+  'no machine is left': ({ cloud }) => void (cloud.conduct.refuseWith = 'capacity'),
+  'the provider throttles': ({ cloud }, random) => {
+    cloud.conduct.onCall = (when) => {
+      if (when === 'before' && random() < 0.3) throw new SvcError('SVC_THROTTLED', 'fake: too many calls.');
+    };
+  },
+  'replies get lost': ({ cloud }) => void (cloud.conduct.lostReplies = 0.3),
+  'machines are refused after they were accepted': ({ cloud }, random) => {
+    cloud.conduct.bootOf = () => (random() < 0.5 ? { refused: { kind: 'capacity', scope: 'zone', message: 'fake: no capacity.' } } : {});
+  },
+  'machines start slowly': ({ cloud }) => void (cloud.conduct.bootMs = 30_000),
+  'a machine is preempted': (world, random) => {
+    const machine = machineOf(world, random);
+    if (machine !== undefined) world.cloud.preempt(machine.id);
+  },
+  'a machine is preempted with notice': (world, random) => {
+    const { cloud, clock } = world;
+    const machine = machineOf(world, random);
+    if (machine === undefined) return;
+    cloud.announce(machine.id, { kind: 'interruption', at: clock.now() + 30_000 });
+    clock.after(30_000, () => cloud.preempt(machine.id));
+  },
+  'the wall clock jumps': ({ clock }, random) => clock.jumpWallTime(Math.floor((random() - 0.5) * 1_200_000)),
+  'a program is killed': (world, random) => machineOf(world, random)?.killProgram(),
+  'the store fails': (world, random) => {
+    failingStores.add(world);
+    world.onStoreCall = (when) => {
+      if (when === (random() < 0.5 ? 'before' : 'after') && random() < 0.2) throw new Error('The state database does not answer.');
+    };
+  },
+  'the faults end': (world) => endFaults(world),
+  'the control is killed': killControl,
+  'the balancer is away': (world, random) => void (world.balancer = random() < 0.5 ? { connected: false } : {}),
+  'requests arrive': async (world, random) => {
+    world.arrivals(Math.floor(random() * 300));
+    const alive = (await world.replicas()).filter(({ state }) => isAlive(state));
+    world.balancer = { inFlight: Object.fromEntries(alive.map(({ id }) => [String(id), Math.floor(random() * 6)])) };
+  },
+  'a user updates the service': (world, random) => updateWorld(world, { run: `program ${Math.floor(random() * 4)}` }),
+  'a user goes back to version 1': async (world) => {
+    const first = await world.store.services.version('chat', 1);
+    if (first !== undefined) await updateWorld(world, first.task);
+  },
+  'a user pauses the update': (world) => holdUpdate(world, true),
+  'a user resumes the update': (world) => holdUpdate(world, false),
+};
+
+/** Ends every fault that lasts. */
+export function endFaults(world: World): void {
+  world.balancer = {};
+  failingStores.delete(world);
+  world.onStoreCall = () => undefined;
+  Object.assign(world.cloud.conduct, {
+    answerTo: () => ({}),
+    bootOf: () => ({}),
+    onCall: () => undefined,
+    refuseWith: undefined,
+    lostReplies: 0,
+    bootMs: 1_000,
+  });
+}
+
+/** Ends every fault, and lets an update that a user paused go on. */
+export async function endAll(world: World): Promise<void> {
+  endFaults(world);
+  await holdUpdate(world, false);
+}

@@ -1,0 +1,112 @@
+import type { World } from '../support/service-world.ts';
+import { failingStores } from './faults.ts';
+import { highestUsd, type Scenario } from './scenario.ts';
+import type { ReplicaRecord } from '../../src/domain/records.ts';
+import { isAlive, isEnded, type EndCause } from '../../src/domain/replica/replica-state.ts';
+
+/** Ends by our own decision: no fault, and no act of a user, makes the replica unusable. */
+const ownCauses: ReadonlySet<EndCause | null> = new Set<EndCause | null>(['scale-down', 'update']);
+
+/** Checks the invariants of a run after each of its steps. `check` throws an error that names the broken one. */
+export class Invariants {
+  readonly #world: World;
+  readonly #scenario: Scenario;
+  #ready: ReadonlySet<number> = new Set();
+
+  constructor(world: World, scenario: Scenario) {
+    this.#world = world;
+    this.#scenario = scenario;
+  }
+
+  async check(): Promise<void> {
+    const replicas = await this.#world.replicas();
+    this.#checkCount(replicas);
+    this.#checkMachines(replicas);
+    this.#checkEndpoints(replicas);
+    this.#checkOwnLosses(replicas);
+    this.#checkBill(replicas);
+  }
+
+  #checkCount(replicas: readonly ReplicaRecord[]): void {
+    // A lost machine is replaced at once, while its record may not yet say that it is lost.
+    const machines = [...this.#world.cloud.machines.values()];
+    const isDoomed = ({ goneReason, notice }: (typeof machines)[number]): boolean => goneReason !== undefined || notice !== undefined;
+    const doomed = new Set<string>(machines.filter(isDoomed).map(({ id }) => id));
+    const count = replicas.filter(({ state, machineId }) => isAlive(state) && !(machineId !== null && doomed.has(machineId))).length;
+    if (count > this.#scenario.mostReplicas) throw broken('too many replicas', `${count} live, ${this.#scenario.mostReplicas} are allowed`);
+  }
+
+  #checkMachines(replicas: readonly ReplicaRecord[]): void {
+    const owners = new Set<number>();
+    for (const { id, key } of this.#world.cloud.living) {
+      // A machine's key is that of its replica, followed by the digest of its offer.
+      const owner = replicas.find((one) => key.startsWith(`${one.key}-`));
+      if (owner === undefined) throw broken('a machine without an intent', `${id} with key ${key}`);
+      if (owners.has(owner.id)) throw broken('two machines for one replica', `${id} and another one of replica ${owner.id}`);
+      owners.add(owner.id);
+    }
+  }
+
+  /**
+   * The store may be a pass behind the set, so a replica may also answer its probe now. While the store fails, a stop may
+   * be written without its reply. Then the next pass that succeeds withdraws the replica.
+   */
+  #checkEndpoints(replicas: readonly ReplicaRecord[]): void {
+    const world = this.#world;
+    if (world.isDead || world.balancer.connected === false) return;
+    for (const { id, state } of world.endpoints) {
+      if (state !== 'serving') continue;
+      const record = replicas.find((one) => one.id === id);
+      const isReady =
+        record?.state === 'READY' ||
+        (record !== undefined && (isAlive(record.state) || failingStores.has(world)) && answers(world, record));
+      if (!isReady) throw broken('requests go to a replica that is not ready', `${id} is ${record?.state}`);
+    }
+  }
+
+  /** A replica that we ended must leave as many ready ones as the service promises, apart from those lost to faults. */
+  #checkOwnLosses(replicas: readonly ReplicaRecord[]): void {
+    const { update, policy } = this.#scenario;
+    const ready = new Set(replicas.filter(({ state }) => state === 'READY').map(({ id }) => id));
+    const lost = [...this.#ready].filter((id) => !ready.has(id)).map((id) => replicas.find((one) => one.id === id));
+    const own = lost.filter((one) => one !== undefined && ownCauses.has(one.endCause)).length;
+    const promised = policy.minReplicas - update.maxUnavailable;
+    const byFaults = lost.length - own;
+    this.#ready = ready;
+    if (own > 0 && ready.size + byFaults < promised) {
+      throw broken('our own action left too few ready replicas', `${ready.size} are ready, ${promised} are promised, ${own} were ended`);
+    }
+  }
+
+  /** A launch whose price is not known yet may exceed the limit once, by less than its own price. */
+  #checkBill(replicas: readonly ReplicaRecord[]): void {
+    const { limitUsd } = this.#scenario;
+    if (limitUsd === undefined) return;
+    const usd = replicas.filter(({ state }) => !isEnded(state)).reduce((sum, { offer }) => sum + (offer?.hourlyUsd ?? 0), 0);
+    if (usd >= limitUsd + highestUsd) throw broken('the bill exceeds max_hourly_cost', `$${usd} of $${limitUsd}`);
+  }
+}
+
+/** Throws unless the service is at rest: its replicas have its version and each has its machine. */
+export async function assertConverged(world: World, { policy }: Scenario): Promise<void> {
+  const reason = await whyNotConverged(world, policy.minReplicas);
+  if (reason !== undefined) throw broken('no convergence', reason);
+}
+
+/** Why the service is not at rest; undefined: it is. */
+export async function whyNotConverged(world: World, least: number): Promise<string | undefined> {
+  const replicas = (await world.replicas()).filter(({ state }) => !isEnded(state));
+  const service = await world.store.services.get('chat');
+  const states = replicas.map(({ id, state, version, market }) => `${id} ${state} v${version} ${market}`).join(', ');
+  if (service?.memory.update !== undefined) return `the update has not ended: ${JSON.stringify(service.memory.update)}; ${states}`;
+  if (replicas.length < least || replicas.some(({ state }) => state !== 'READY')) return `${least} should be ready: ${states}`;
+  const machines = new Set(replicas.map(({ machineId }) => machineId));
+  if (world.cloud.living.length !== machines.size) return `${world.cloud.living.length} machines live: ${states}`;
+  const serving = new Set(world.endpoints.filter(({ state }) => state === 'serving').map(({ id }) => id));
+  const isEqual = serving.size === replicas.length && replicas.every(({ id }) => serving.has(id));
+  return isEqual ? undefined : `${[...serving].join(' and ')} serve: ${states}`;
+}
+
+const broken = (invariant: string, detail: string): Error => new Error(`${invariant}: ${detail}.`);
+
+const answers = (world: World, { address }: ReplicaRecord): boolean => address?.kind === 'tcp' && world.cloud.isServing(address.host);

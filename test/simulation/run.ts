@@ -1,0 +1,70 @@
+import { withWorld, type World } from '../support/service-world.ts';
+import { acts, endAll } from './faults.ts';
+import { assertConverged, Invariants, whyNotConverged } from './invariants.ts';
+import { drawScenario, pick, type Scenario } from './scenario.ts';
+import { seededRandom } from '../../src/shared/random.ts';
+
+const rounds = 8;
+
+/** Time for convergence after the last fault, virtual ms: backoffs of refusals, of failed programs, and a staged update. */
+const boundMs = 3_600_000;
+
+const stepMs = 1_000;
+
+/** The command that repeats one run. */
+const replayOf = (seed: number): string => `SVC_SIMULATION_SEEDS=${seed}-${seed} npm run test:simulation`;
+
+async function step(world: World, invariants: Invariants, ms: number): Promise<void> {
+  for (let passed = 0; passed < ms; passed += stepMs) {
+    await world.clock.advance(stepMs);
+    await invariants.check();
+  }
+}
+
+async function converge(world: World, invariants: Invariants, scenario: Scenario): Promise<void> {
+  for (let passed = 0; passed < boundMs; passed += 5 * stepMs) {
+    if ((await whyNotConverged(world, scenario.policy.minReplicas)) === undefined) return;
+    await world.clock.advance(5 * stepMs);
+    await invariants.check();
+  }
+  await assertConverged(world, scenario);
+}
+
+/** Runs the control loop of one service through random acts and faults. The error names the seed, the acts and the replay. */
+export async function simulate(seed: number): Promise<void> {
+  const random = seededRandom(seed);
+  const scenario = drawScenario(random);
+  const done: string[] = [];
+  await withWorld(
+    async (world) => {
+      Object.assign(world.cloud.conduct, { callMs: 40, bootMs: 1_000, jobOf: () => ({ setupMs: 300, readyAfterMs: 500 }) });
+      const invariants = new Invariants(world, scenario);
+      try {
+        for (let round = 0; round < rounds; round += 1) {
+          const name = pick(random, Object.keys(acts));
+          done.push(name);
+          await acts[name]?.(world, random);
+          await step(world, invariants, Math.floor(random() * 15_000));
+        }
+        done.push('every fault ends');
+        await endAll(world);
+        await converge(world, invariants, scenario);
+      } catch (error) {
+        const message = error instanceof Error ? error.message : String(error);
+        throw new Error(`Seed ${seed} (${scenario.name}): ${message}\nActs: ${done.join('; ')}.\nRepeat: ${replayOf(seed)}`, {
+          cause: error,
+        });
+      }
+    },
+    scenario.policy,
+    seed,
+    scenario.offers,
+    scenario.task,
+  );
+}
+
+/** Seeds of a run: `SVC_SIMULATION_SEEDS=1-2000`, or by default from 1 to `most`. */
+export function simulationSeeds(most: number): readonly number[] {
+  const [from = 1, to = most] = (process.env['SVC_SIMULATION_SEEDS'] ?? `1-${most}`).split('-').map(Number);
+  return Array.from({ length: to - from + 1 }, (_, index) => from + index);
+}

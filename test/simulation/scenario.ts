@@ -1,0 +1,81 @@
+import { anOffer, aServiceSpec, someResources } from '../support/builders.ts';
+import type { ReplicaPolicy, Task, UpdatePolicy } from '../../src/domain/task.ts';
+import type { Offer } from '../../src/providers/provider.ts';
+import type { Random } from '../../src/shared/random.ts';
+
+/** Draws one item of a list that is not empty. */
+export function pick<Item>(random: Random, items: readonly Item[]): Item {
+  const item = items[Math.floor(random() * items.length)];
+  if (item === undefined) throw new Error('nothing to pick from');
+  return item;
+}
+
+/** What a run simulates. All of it follows from the seed. */
+export interface Scenario {
+  readonly name: string;
+  readonly update: UpdatePolicy;
+  readonly policy: Partial<ReplicaPolicy> & Pick<ReplicaPolicy, 'minReplicas' | 'maxReplicas'>;
+  readonly offers: readonly Offer[];
+  readonly task: Partial<Task>;
+  /** US dollars per hour for all replicas. */
+  readonly limitUsd: number | undefined;
+  /** The most replicas that may live at once when none is interrupted or silent. */
+  readonly mostReplicas: number;
+}
+
+const onDemand = anOffer({ provider: 'fake', region: 'r1', instanceType: 'small', cpus: 4, memoryGb: 16, hourlyUsd: 1 });
+
+/** Spot machines in three zones of one region, and on-demand machines in the same zones. */
+const zones: readonly Offer[] = ['a', 'b', 'c'].flatMap((zone) => [
+  { ...onDemand, zone },
+  { ...onDemand, zone, spot: true, hourlyUsd: 0.3 },
+]);
+
+/** The price of the most expensive offer, US dollars per hour. */
+export const highestUsd = onDemand.hourlyUsd;
+
+type Market = 'on demand' | 'use_spot' | 'dynamic_fallback' | 'hedge';
+const placements: Readonly<Record<Market, Partial<ReplicaPolicy>>> = {
+  'on demand': {},
+  use_spot: {},
+  dynamic_fallback: { dynamicOndemandFallback: true, spotPlacer: 'dynamic_fallback' },
+  hedge: { dynamicOndemandFallback: true, spotPlacer: 'hedge' },
+};
+const markets: readonly Market[] = ['on demand', 'use_spot', 'dynamic_fallback', 'hedge'];
+
+type Scaling = 'fixed' | 'request_rate' | 'concurrency' | 'forecast';
+const scalings: Readonly<Record<Scaling, Partial<ReplicaPolicy>>> = {
+  fixed: {},
+  request_rate: { autoscaler: 'request_rate', targetQpsPerReplica: 1, upscaleDelaySeconds: 20, downscaleDelaySeconds: 40 },
+  concurrency: { autoscaler: 'concurrency', targetOngoingRequestsPerReplica: 2, upscaleDelaySeconds: 0, downscaleDelaySeconds: 60 },
+  forecast: { autoscaler: 'forecast', targetQpsPerReplica: 1, upscaleDelaySeconds: 0, downscaleDelaySeconds: 0 },
+};
+
+/** Draws a scenario: the mode of updates, the autoscaler, the market, and whether a price limit applies. */
+export function drawScenario(random: Random): Scenario {
+  const mode = pick(random, ['rolling', 'blue_green', 'canary'] as const);
+  const scaling = pick(random, ['fixed', 'request_rate', 'concurrency', 'forecast'] as const);
+  const market = pick(random, markets);
+  const surge = pick(random, [0, 1, 2]);
+  const minReplicas = 2;
+  const maxReplicas = scaling === 'fixed' ? minReplicas : 4;
+  // Below the price of the update's replicas, so that the limit binds; never below that of the smallest service.
+  const limitUsd = random() < 0.25 ? maxReplicas + 1 : undefined;
+  const update: UpdatePolicy = { mode, surge, maxUnavailable: surge === 0 ? 1 : 0, steps: [25, 50], bakeSeconds: 20 };
+  const policy = { minReplicas, maxReplicas, ...scalings[scaling], ...placements[market] };
+  const spec = aServiceSpec({ update, maxHourlyCost: limitUsd });
+  const most = mode === 'blue_green' ? 2 * maxReplicas : maxReplicas + Math.max(surge, 1);
+  return {
+    name: [mode, scaling, market, ...(limitUsd === undefined ? [] : [`at most $${limitUsd}`])].join(', '),
+    update,
+    policy,
+    offers: market === 'on demand' ? [onDemand] : zones,
+    task: {
+      resources: { order: 'any', choices: [someResources({ useSpot: market !== 'on demand' })] },
+      service: { ...spec, replicaPolicy: { ...spec.replicaPolicy, ...policy } },
+    },
+    limitUsd,
+    // On-demand replicas stand in for each spot replica that is not ready yet. Plain spot services use the hedge too.
+    mostReplicas: market === 'on demand' ? most : 2 * most,
+  };
+}
