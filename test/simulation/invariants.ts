@@ -7,11 +7,16 @@ import { isAlive, isEnded, type EndCause } from '../../src/domain/replica/replic
 /** Ends by our own decision: no fault, and no act of a user, makes the replica unusable. */
 const ownCauses: ReadonlySet<EndCause | null> = new Set<EndCause | null>(['scale-down', 'update']);
 
+/** How long a replica may have a second machine, ms: longer than a timeout of a call and the sweep after it. */
+const mostDoubledMs = 120_000;
+
 /** Checks the invariants of a run after each of its steps. `check` throws an error that names the broken one. */
 export class Invariants {
   readonly #world: World;
   readonly #scenario: Scenario;
   #ready: ReadonlySet<number> = new Set();
+  /** When a replica was first seen with a second machine, monotonic ms. */
+  #doubledSince: ReadonlyMap<number, number> = new Map();
 
   constructor(world: World, scenario: Scenario) {
     this.#world = world;
@@ -36,15 +41,23 @@ export class Invariants {
     if (count > this.#scenario.mostReplicas) throw broken('too many replicas', `${count} live, ${this.#scenario.mostReplicas} are allowed`);
   }
 
+  /** After a lost reply a replica may have a second machine, until the search for it or a sweep removes one of them. */
   #checkMachines(replicas: readonly ReplicaRecord[]): void {
     const owners = new Set<number>();
+    const doubled = new Map<number, number>();
+    const now = this.#world.clock.monotonic();
     for (const { id, key } of this.#world.cloud.living) {
       // A machine's key is that of its replica, followed by the digest of its offer.
       const owner = replicas.find((one) => key.startsWith(`${one.key}-`));
       if (owner === undefined) throw broken('a machine without an intent', `${id} with key ${key}`);
-      if (owners.has(owner.id)) throw broken('two machines for one replica', `${id} and another one of replica ${owner.id}`);
+      if (owners.has(owner.id)) {
+        const since = this.#doubledSince.get(owner.id) ?? now;
+        if (now - since > mostDoubledMs) throw broken('two machines for one replica', `${id} and another one of replica ${owner.id}`);
+        doubled.set(owner.id, since);
+      }
       owners.add(owner.id);
     }
+    this.#doubledSince = doubled;
   }
 
   /**
