@@ -12,14 +12,24 @@ const standbyOf = ({ link }: RunningBalancer, ...former: readonly number[]): Pro
     return pids.findLast((pid) => pid !== undefined && !former.includes(pid));
   });
 
+/** Tries again until the next balancer listens: it answers requests before that. */
+const helloOf = (controlSocket: string) =>
+  waitFor('the hello of the next balancer', async () => {
+    const link = new ControlLink(controlSocket);
+    try {
+      const hello = await waitFor('a hello or an end', () => link.isClosed || link.of('hello')[0], { everyMs: 5 });
+      return hello !== true && hello;
+    } finally {
+      link.close();
+    }
+  });
+
 test('a standby becomes the next balancer with the same pid, and has a standby of its own', async () => {
   await withBalancer([], async (balancer) => {
     const standby = await standbyOf(balancer);
     balancer.signal('SIGKILL');
     expect((await fetch(balancer.url)).status).toBe(503);
-    const next = new ControlLink(balancer.config.controlSocket);
-    const hello = await waitFor('its hello', () => next.of('hello')[0]);
-    next.close();
+    const hello = await helloOf(balancer.config.controlSocket);
     expect([hello.pid, hello.standby === undefined]).toEqual([standby, false]);
   });
 });
