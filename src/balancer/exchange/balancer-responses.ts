@@ -91,7 +91,7 @@ export function queueTimeout(config: BalancerConfig, otherwise: BalancerResponse
   if (otherwise.code !== 'no_ready_replica') return otherwise;
   if (!config.queue.fromZero) return noReadyReplica(config, wait);
   const seconds = config.queue.timeoutMs / 1_000;
-  const what = `No replica of service ${config.service} was ready within ${seconds} s (load_balancer.queue_timeout)`;
+  const what = `No replica of service ${config.service} was ready within ${seconds} s (load_balancer.queue_timeout_seconds)`;
   const message = withOutlook(config, what, wait);
   return { status: 504, code: 'queue_timeout', message, ...(wait !== undefined && { retryAfter: retryAfterOf(config, wait) }) };
 }
