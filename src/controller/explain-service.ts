@@ -1,7 +1,7 @@
 import type { RouteReply } from '../api/contract.ts';
 import { isAlive } from '../domain/replica/replica-state.ts';
 import { spotPlacerOf } from '../domain/spot/markets.ts';
-import { marketsFor, searchOf } from '../domain/spot/known-markets.ts';
+import { memoryFor, searchOf } from '../domain/spot/known-markets.ts';
 import { wakeOrder } from '../domain/placement/wake.ts';
 import { zoneOrderOf } from '../domain/spot/hedged-service.ts';
 import { describeZone } from '../domain/spot/describe-zone.ts';
@@ -50,7 +50,7 @@ export async function explainService(
   // From zero, a replica is launched only for requests that wait.
   const readySeconds = task && wakeOrder(task, { queued: 1, replicas });
   const { placement } = service.memory;
-  const known = task && marketsFor(placement, searchOf(task));
+  const memory = task && placement && memoryFor(placement, searchOf(task));
   const histories = task !== undefined && spotPlacerOf(task) === 'hedge' ? await store.zones.list() : undefined;
   const plan =
     task === undefined
@@ -69,16 +69,12 @@ export async function explainService(
           readySeconds,
           replicas: 1,
           providers: await context.states(),
-          memory: placement && {
-            refusals: placement.refusals,
-            starts: placement.starts,
-            ...(known?.spotZones && { spotZones: known.spotZones }),
-          },
+          memory,
           occupied,
           clock,
           explain: all,
         });
-  const zoneNotes = (histories === undefined ? [] : (known?.spotZones ?? [])).map(({ zone }) => {
+  const zoneNotes = (histories === undefined ? [] : (memory?.spotZones ?? [])).map(({ zone }) => {
     return `Zone ${zone.split('|').join('/')}: ${describeZone(histories?.[zone], clock.now())}.`;
   });
   const wakeNotes = readySeconds === undefined ? [] : [fastestNote];

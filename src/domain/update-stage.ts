@@ -59,8 +59,8 @@ function heldBack(limits: RolloutLimits, draft: Draft, { target }: StageFacts): 
 }
 
 /**
- * All requests move when enough new replicas are ready. The old ones stay until all new ones were ready for
- * as long as the policy says, without a break.
+ * All requests move when enough new replicas are ready. The old ones stay until all new ones were ready for as long as
+ * the policy says, without a break.
  */
 function advanceBlueGreen(draft: Draft, update: UpdateProgress, { policy, target, enough, remaining }: StageFacts): RolloutLimits {
   const { now } = draft.world;

@@ -3,7 +3,7 @@ import { kindOf, type OccupiedLocation, type PlaceableOffer, type PlacementFacts
 import { nextMove, type AskReason } from '../domain/placement/next-move.ts';
 import { rankCandidates } from '../domain/placement/rank.ts';
 import { nextAttemptAt, refusalOf, type Refused } from '../domain/placement/refusals.ts';
-import { marketsFor } from '../domain/spot/known-markets.ts';
+import { memoryFor } from '../domain/spot/known-markets.ts';
 import type { ProviderConfig, ResourceAlternatives } from '../domain/task.ts';
 import type { MachineId, MachineSpec, Offer, Provider } from '../providers/provider.ts';
 import type { Clock } from '../shared/clock.ts';
@@ -244,10 +244,8 @@ class Search {
 
   #facts(): PlacementFacts {
     const { alternatives, history, clock, placer, zoneOrder, readySeconds, search = '' } = this.#request;
-    const { refusals, starts } = history.memory;
     const occupied = [...this.#request.occupied(), ...history.asked];
-    const { spotZones } = marketsFor(history.memory, search) ?? {};
-    const known = { refusals, starts, spotZones, occupied, now: clock.now() };
+    const known = { ...memoryFor(history.memory, search), occupied, now: clock.now() };
     return { ...known, order: alternatives.order, placer, zoneOrder, readySeconds: readySeconds?.() };
   }
 

@@ -77,8 +77,7 @@ export async function updateService(context: DaemonContext, service: ServiceReco
         return isSameSnapshot(copy, files.versionDir(earlier), taskFile);
       });
       const next = { version, task: equal === undefined ? task : { ...task, filesVersion: equal } };
-      const policy = next.task.service?.update ?? defaultUpdate;
-      const plan = await planOf(context, service, next, { source: request.source, kept, mode: policy.mode });
+      const plan = await planOf(context, service, next, { source: request.source, kept });
       if (request.dryRun || plan.version === null) return plan;
       if (equal === undefined) {
         // A crash may have left a folder that no record names.
@@ -226,7 +225,7 @@ async function planOf(
   context: DaemonContext,
   service: ServiceRecord,
   next: TaskVersion,
-  { source, kept, mode }: Pick<VersionRecord, 'source'> & { readonly kept: readonly VersionRecord[]; readonly mode: UpdateMode },
+  { source, kept, mode }: Pick<VersionRecord, 'source'> & { readonly kept: readonly VersionRecord[]; readonly mode?: UpdateMode },
 ): Promise<UpdatePlan> {
   const current = kept.find(({ version }) => version === service.version);
   const replicas = await context.store.replicas.list(service.name);
@@ -234,7 +233,7 @@ async function planOf(
     const own = kept.find((one) => one.version === version);
     return isAlive(state) && (own === undefined || !isSameProgram(own, next));
   });
-  const update = { ...(next.task.service?.update ?? defaultUpdate), mode };
+  const update = { ...(next.task.service?.update ?? defaultUpdate), ...(mode !== undefined && { mode }) };
   const noCapacity = replaced.length === 0 ? undefined : await whyNoSurge(context, service, { next, update, replicas });
   return {
     // The same file again gives a stopped update another try.

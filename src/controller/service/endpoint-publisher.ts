@@ -11,7 +11,7 @@ export interface EndpointSink {
 }
 
 /** What the endpoint set is computed from. */
-interface EndpointInput {
+export interface EndpointInput {
   readonly candidates: readonly EndpointCandidate[];
   readonly split: TrafficSplit | undefined;
   readonly expected: ExpectedReplica | undefined;

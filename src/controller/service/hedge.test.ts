@@ -127,8 +127,8 @@ test('an interruption notice is one event and one loss, also after a restart', a
 });
 
 test('after an update to other regions, the hedge knows only their zones', async () => {
-  const elsewhere = { ...onDemandOffer, region: 'r2', hourlyUsd: 2 };
-  const one = { ...elsewhere, zone: 'x', spot: true, hourlyUsd: 0.9 };
+  const otherRegion = { ...onDemandOffer, region: 'r2', hourlyUsd: 2 };
+  const one = { ...otherRegion, zone: 'x', spot: true, hourlyUsd: 0.9 };
   for (const [given, usesFallback] of [
     [[one], false],
     [[one, { ...one, zone: 'y' }, { ...one, zone: 'z' }], true],
@@ -150,7 +150,7 @@ test('after an update to other regions, the hedge knows only their zones', async
       },
       {},
       1,
-      [...offers, elsewhere, ...given],
+      [...offers, otherRegion, ...given],
       inRegion('r1'),
     );
   }

@@ -1,7 +1,7 @@
 import type { SuspectReason } from '../../domain/balancer-link.ts';
 import { endpointCandidates, keptEnded, type Decision, type Launch, type World } from '../../domain/decision.ts';
-import { trafficSplit, type TrafficSplit } from '../../domain/endpoint-set.ts';
-import { expectedReplica, measuredStartSeconds, type ExpectedReplica } from '../../domain/expected-replica.ts';
+import { trafficSplit } from '../../domain/endpoint-set.ts';
+import { expectedReplica, measuredStartSeconds } from '../../domain/expected-replica.ts';
 import { reconcile } from '../../domain/reconcile.ts';
 import { provenVersionOf } from '../../domain/rollout.ts';
 import { newReplica, type NewEvent, type ReplicaRecord, type ServiceRecord, subjectEvent } from '../../domain/records.ts';
@@ -10,6 +10,7 @@ import { wakeOrder } from '../../domain/placement/wake.ts';
 import { nextMachineReport, withoutPastSilence, type MachineReport } from '../../domain/replica/replica-report.ts';
 import { isAlive, isEnded } from '../../domain/replica/replica-state.ts';
 import type { Task } from '../../domain/task.ts';
+import type { EndpointInput } from './endpoint-publisher.ts';
 import { delayMs, type Backoff } from '../../shared/backoff.ts';
 import type { CancelTimer } from '../../shared/clock.ts';
 import type { Loop } from '../../shared/loop.ts';
@@ -151,16 +152,16 @@ export class Reconciler implements Loop {
 
   /** How the search for one more machine of this task ranks locations by time now. */
   wakeOrder(task: Task): PlacementFacts['readySeconds'] {
-    const replicas = this.#listed.map((record) => this.#handles.get(record.id)?.record ?? record);
-    return wakeOrder(task, { queued: this.#balancer.view.queued, replicas });
+    return wakeOrder(task, { queued: this.#balancer.view.queued, replicas: this.#newest(this.#listed) });
+  }
+
+  /** The records as this process last wrote them; those without a handle as they were listed. */
+  #newest(listed: readonly ReplicaRecord[]): readonly ReplicaRecord[] {
+    return listed.map((record) => this.#handles.get(record.id)?.record ?? record);
   }
 
   /** The current input of the endpoint set. */
-  endpointInput(): {
-    readonly candidates: ReturnType<typeof endpointCandidates>;
-    readonly split: TrafficSplit | undefined;
-    readonly expected: ExpectedReplica | undefined;
-  } {
+  endpointInput(): EndpointInput {
     const replicas = [...this.#handles.values()].map(({ record }) => record).toSorted((a, b) => a.id - b.id);
     return {
       candidates: endpointCandidates({ replicas, reports: this.#context.reports.all, versions: this.#versions }),
@@ -235,7 +236,7 @@ export class Reconciler implements Loop {
 
   #world(service: ServiceRecord, listed: readonly ReplicaRecord[]): World {
     const { clock, reports } = this.#context;
-    const replicas = listed.map((record) => this.#handles.get(record.id)?.record ?? record);
+    const replicas = this.#newest(listed);
     return {
       now: clock.now(),
       monotonic: clock.monotonic(),

@@ -17,8 +17,9 @@ interface Watched {
 }
 
 /**
- * Calls `onHang` once after `hangMs` of silence, or when the process stays stopped for two seconds. Does not count time in which this process itself was stopped (a
- * suspended machine), or in which the watched process was runnable but got no CPU.
+ * Calls `onHang` once after `hangMs` of silence, or when the process stays stopped for two seconds. Does not count time
+ * in which this process itself was stopped (a suspended machine), or in which the watched process was runnable but got
+ * no CPU.
  */
 export function watchForHang(watched: Watched, clock: Clock, onHang: () => void): CancelTimer {
   let silentMs = 0;

@@ -63,7 +63,7 @@ test('the measured time decides, and the price only between equal times', () => 
   ]);
 });
 
-test('an unmeasured location takes at least as long as the program took elsewhere', () => {
+test('an unmeasured location takes at least as long as the program took at others', () => {
   const seconds = readySeconds([started('local', 'local', 100), started('aws', 'known', 350)]);
   expect([seconds(candidate('ssh', 'pool', 0).offer), seconds(candidate('local', 'local', 0).offer)]).toEqual([130, 100]);
 });

@@ -20,8 +20,8 @@ function machineSeconds({ provider, room }: Pick<PlaceableOffer, 'provider' | 'r
 
 /**
  * Expected seconds from a launch to a ready replica, by offer. Where replicas of the service became ready before, it is
- * the median of their times. Elsewhere it is the assumed time of the machine and the shortest time that the program
- * took anywhere.
+ * the median of their times. At other locations it is the assumed time of the machine and the shortest time that the
+ * program took at any location.
  */
 export function readySeconds(replicas: readonly Ready[]): (offer: PlaceableOffer) => number {
   const ready = replicas.flatMap(({ offer, createdAt, launchedAt, firstReadyAt }) =>

@@ -18,6 +18,12 @@ export function marketsFor(memory: PlacementMemory | undefined, search: string):
   return memory.otherMarkets?.find((one) => one.search === search);
 }
 
+/** What a search for these machines uses of the memory. */
+export function memoryFor(memory: PlacementMemory, search: string): Pick<PlacementMemory, 'refusals' | 'starts' | 'spotZones'> {
+  const { spotZones } = marketsFor(memory, search) ?? {};
+  return { refusals: memory.refusals, starts: memory.starts, ...(spotZones !== undefined && { spotZones }) };
+}
+
 /** Adds the spot zones among a search's offers, and the prices of both markets. */
 export function withOffers(memory: PlacementMemory, search: string, offers: readonly PlaceableOffer[]): PlacementMemory {
   const { search: last, spotZones, onDemandUsd, otherMarkets = [], ...rest } = memory;
