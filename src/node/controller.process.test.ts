@@ -44,10 +44,12 @@ test('a crashing controller can be stopped between two starts', async () => {
   const commands = { sleep: 'case $1 in *.*) exec /bin/sleep "$1" ;; *) exec /bin/sleep 1000 ;; esac' };
   await withController({ controller, commands }, async (dir, run) => {
     expect(await run('start')).toBe(0);
-    await waitFor('the first start', () => existsSync(join(dir, 'home', 'starts')));
+    const file = join(dir, 'home', 'starts');
+    const starts = (): string => (existsSync(file) ? readFileSync(file, 'utf8') : '');
+    await waitFor('the first start', () => starts() !== '');
     expect(await run('stop')).toBe(0);
     expect(existsSync(join(dir, 'supervisor'))).toBe(false);
-    expect(readFileSync(join(dir, 'home', 'starts'), 'utf8')).toBe('started\n');
+    expect(starts()).toBe('started\n');
   });
 });
 
