@@ -160,10 +160,10 @@ function cheapestReplicas(
 }
 
 /** The rate of the last moments with its trend, and what it takes to serve the requests that wait. */
-function momentaryRate({ recent, queued, inFlight, readyReplicas }: LoadSignals, { ongoingPerReplica }: ForecastPolicy): number {
+function momentaryRate({ recent, queued, inFlight, readyReplicas, engines }: LoadSignals, { ongoingPerReplica }: ForecastPolicy): number {
   const rate = sum(recent.slice(0, momentSlots)) / (momentSlots * stepSeconds);
   const earlier = recent.slice(momentSlots, momentSlots + 6);
   const trend = earlier.length === 0 ? 0 : Math.max(0, rate - sum(earlier) / (earlier.length * stepSeconds));
   const usual = ongoingPerReplica === undefined ? inFlight : (ongoingPerReplica / targetUtilisation) * readyReplicas;
-  return rate + trendShare * trend + (queued + Math.max(0, inFlight - usual)) / drainSeconds;
+  return rate + trendShare * trend + (queued + Math.max(0, inFlight - usual, engines?.waiting ?? 0)) / drainSeconds;
 }

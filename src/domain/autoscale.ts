@@ -1,5 +1,6 @@
 import { concurrencyStepSeconds, desiredByConcurrency, type PanicMemory } from './autoscale-concurrency.ts';
 import { type ForecastMemory, forecastStep, requiredReplicas, stepSeconds } from './autoscale-forecast.ts';
+import { areSaturated } from './engine-metrics.ts';
 import type { LoadSignals } from './load-signals.ts';
 import type { ReplicaPolicy } from './task.ts';
 
@@ -65,8 +66,8 @@ const deciders: Readonly<Record<NonNullable<ReplicaPolicy['autoscaler']>, Decide
     const { signals } = load;
     if (signals === undefined) return { ...memory, target: bounded(policy, load, memory.target) };
     const { desired, panic } = desiredByConcurrency(policy.targetOngoingRequestsPerReplica ?? 1, signals, memory);
-    const wanted = bounded(policy, load, desired);
-    if (load.isComplete === false && wanted < memory.target) return memory;
+    const wanted = bounded(policy, load, Math.max(desired, requiredByEngines(memory, signals)));
+    if (mayMissLoad(load) && wanted < memory.target) return memory;
     // A replica that is ended before another one is ready would only be launched again.
     const downscaleDelaySeconds = Math.max(policy.downscaleDelaySeconds, signals.coldStartSeconds);
     const most = wanted < memory.target ? Math.max(wanted, memory.most ?? 0) : 0;
@@ -87,12 +88,20 @@ const deciders: Readonly<Record<NonNullable<ReplicaPolicy['autoscaler']>, Decide
       },
       signals,
     );
-    const target = bounded(policy, load, requiredReplicas(forecast));
+    const target = bounded(policy, load, Math.max(requiredReplicas(forecast), requiredByEngines(memory, signals)));
     // An incomplete count looks like a falling load, and nothing is to be learnt from it.
     if (load.isComplete === false) return { ...memory, target: Math.max(target, memory.target) };
-    return { target, upCount: 0, downCount: 0, forecast };
+    return { target: mayMissLoad(load) ? Math.max(target, memory.target) : target, upCount: 0, downCount: 0, forecast };
   },
 };
+
+/** Replicas that saturated engines require: no fewer than before, and one more than are ready. 0 while they have room. */
+function requiredByEngines({ target }: AutoscalerMemory, { engines, readyReplicas }: LoadSignals): number {
+  return engines !== undefined && areSaturated(engines) ? Math.max(target, readyReplicas + 1) : 0;
+}
+
+/** Whether the load may be higher than what was counted. */
+const mayMissLoad = ({ isComplete, signals }: ServiceLoad): boolean => isComplete === false || (signals?.engines?.missing ?? 0) > 0;
 
 const isAutoscaled = ({ targetQpsPerReplica, targetOngoingRequestsPerReplica }: ReplicaPolicy): boolean =>
   targetQpsPerReplica !== undefined || targetOngoingRequestsPerReplica !== undefined;

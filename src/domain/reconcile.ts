@@ -1,7 +1,8 @@
 import { canonicalJson } from '../shared/json.ts';
 import { decideTarget, initialAutoscaler, nextDecisionMs, requestRate, withinBounds } from './autoscale.ts';
-import { signalsOf } from './autoscale-signals.ts';
+import { enginesOf, signalsOf } from './autoscale-signals.ts';
 import { budgetOf, forgetBudget, reportBudget } from './cost-limit.ts';
+import { describeEngines } from './engine-metrics.ts';
 import { Draft, type Decision, type Launch, type World } from './decision.ts';
 import { countReplicas, type PlannedReplica } from './plan.ts';
 import { type ReplicaRecord, type ServiceRecord, subjectEvent } from './records.ts';
@@ -209,14 +210,16 @@ function autoscale(
     draft.event({ at: now, cause: 'autoscale', message: `${bounds}: from ${known.target} to ${countReplicas(before.target)}.` });
   }
   if (load === undefined) return withinBounds(policy, before.target);
-  const signals = signalsOf(load, draft.replicas);
+  const engines = enginesOf(draft.world, draft.replicas, policy);
+  const signals = signalsOf(load, draft.replicas, engines);
   const after = decideTarget(before, policy, { ...load, fleet: fleetOf(task, remaining), ...(signals && { signals }) });
   draft.nextLoadMs = nextDecisionMs(after, policy);
   if (known === null || canonicalJson(known) !== canonicalJson(after)) draft.patch({ memory: { ...draft.memory, autoscaler: after } });
   if (after.target !== before.target) {
     const rate = `${requestRate(load).toFixed(2)} requests/s in the last minute`;
     const by = policy.autoscaler === undefined ? '' : ` (${policy.autoscaler})`;
-    const reason = load.busy === 0 ? rate : `${rate}, ${load.busy} queued or in flight`;
+    const busy = load.busy === 0 ? rate : `${rate}, ${load.busy} queued or in flight`;
+    const reason = engines === undefined ? busy : `${busy}, ${describeEngines(engines)}`;
     draft.event({ at: now, cause: 'autoscale', message: `${reason}${by}: from ${before.target} to ${countReplicas(after.target)}.` });
   }
   return after.target;

@@ -189,6 +189,8 @@ export interface ReplicaPolicy {
   readonly targetOngoingRequestsPerReplica?: number | undefined;
   /** How long a request may wait for its first byte before the forecast counts it as late, s. */
   readonly targetTtfbSeconds?: number | undefined;
+  /** Path of the metrics of the replicas' engines, which `concurrency` and `forecast` read. */
+  readonly metricsPath?: string | undefined;
   readonly upscaleDelaySeconds: number;
   readonly downscaleDelaySeconds: number;
   readonly dynamicOndemandFallback: boolean;

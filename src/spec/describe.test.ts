@@ -83,6 +83,10 @@ test.each([
   ['autoscaler: forecast, target_qps_per_replica: 2', 'forecast, target QPS per replica: 2'],
   ['autoscaler: forecast, target_qps_per_replica: 2, target_ttfb_seconds: 3', 'forecast, target QPS per replica: 2, first byte within 3 s'],
   ['autoscaler: concurrency, target_ongoing_requests_per_replica: 8', 'concurrency, target ongoing requests per replica: 8'],
+  [
+    'autoscaler: concurrency, target_ongoing_requests_per_replica: 8, metrics_path: /metrics',
+    'concurrency, target ongoing requests per replica: 8, engine metrics from /metrics',
+  ],
 ])('describes %s', (fields, words) => {
   const policy = `min_replicas: 1, max_replicas: 3, ${fields}`;
   expect(describeAutoscaling(parseText(`service: {ports: 80, replica_policy: {${policy}}}`))).toBe(

@@ -20,11 +20,13 @@ function describeTarget(policy: ReplicaPolicy): string {
     targetQpsPerReplica: target,
     targetOngoingRequestsPerReplica: ongoing,
     targetTtfbSeconds: ttfb,
+    metricsPath,
   } = policy;
-  if (autoscaler === 'concurrency') return `concurrency, target ongoing requests per replica: ${ongoing}`;
+  const metrics = metricsPath === undefined ? '' : `, engine metrics from ${metricsPath}`;
+  if (autoscaler === 'concurrency') return `concurrency, target ongoing requests per replica: ${ongoing}${metrics}`;
   const goal = typeof target === 'object' ? Object.entries(target).map(([name, qps]) => `${name}: ${qps}`) : [String(target)];
   const qps = `target QPS per replica: ${goal.join(', ')}`;
-  return autoscaler === 'forecast' ? `forecast, ${qps}${ttfb === undefined ? '' : `, first byte within ${ttfb} s`}` : qps;
+  return autoscaler === 'forecast' ? `forecast, ${qps}${ttfb === undefined ? '' : `, first byte within ${ttfb} s`}${metrics}` : qps;
 }
 
 /** Alternatives beyond this are counted, not listed. */

@@ -91,6 +91,11 @@ resources: {ports: 80}
 service: {replica_policy: {min_replicas: 1, max_replicas: 3, autoscaler: forecast, target_qps_per_replica: 1, ▸upscale_delay_seconds: 3}}
 => service.replica_policy: upscale_delay_seconds is not used by autoscaler: forecast (Remove it, or write autoscaler: request_rate or concurrency.)
 
+# engine metrics for the request rate
+resources: {ports: 80}
+service: {replica_policy: {min_replicas: 1, max_replicas: 3, target_qps_per_replica: 1, ▸metrics_path: /metrics}}
+=> service.replica_policy: metrics_path is not used by autoscaler: request_rate (Remove it, or write autoscaler: concurrency or forecast.)
+
 # a forecast for each accelerator
 resources: {ports: 80}
 service: {load_balancing_policy: instance_aware_least_load, replica_policy: {min_replicas: 1, max_replicas: 3, autoscaler: forecast, target_qps_per_replica: ▸{L4: 1}}}

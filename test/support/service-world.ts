@@ -6,6 +6,7 @@ import { anOffer, aService, aServiceSpec, aTask, aVersion } from './builders.ts'
 import { FakeClock } from './fake-clock.ts';
 import { providersOf } from './providers.ts';
 import type { RemoteControllerInfo } from '../../src/domain/remote-controller-info.ts';
+import type { EngineMetrics } from '../../src/domain/engine-metrics.ts';
 import type { BalancerReplica, SuspectReason } from '../../src/domain/balancer-link.ts';
 import type { ReplicaPolicy, Task, UpdateMode } from '../../src/domain/task.ts';
 import { FakeCloud } from '../../src/providers/fake/fake-cloud.ts';
@@ -84,6 +85,8 @@ export class World {
   filesThere: Promise<void> | undefined;
   /** Ids of replicas whose probes time out. */
   readonly hung = new Set<number>();
+  /** Metrics of the engine in each replica; undefined: they are missing. */
+  engine: EngineMetrics | undefined;
   /** Duration of each call of the store. */
   storeMs = 0;
   /** Reports that the balancer sends when its link opens. */
@@ -132,6 +135,7 @@ export class World {
           }
           return { passed: address.kind === 'tcp' && this.cloud.isServing(address.host), detail: '/ answered 503' };
         },
+        measure: async () => this.engine,
         balancer: {
           send: ({ replicas }) => {
             this.endpoints = replicas;

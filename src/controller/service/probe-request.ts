@@ -34,7 +34,7 @@ export async function probeReplica(
   const cancel = clock.after(timeoutMs, () => deadline.abort());
   const stop = AbortSignal.any([signal, deadline.signal]);
   try {
-    const socket = await open(address, timeoutMs, clock, stop);
+    const socket = await openReplica(address, timeoutMs, clock, stop);
     if (protocol === 'h2c') {
       const { passed, said } = await askH2c(socket, probe, stop);
       return { passed, detail: `${probe.path} answered ${said}` };
@@ -62,7 +62,8 @@ function describeFailure(path: string, { kind, port }: ReplicaAddress, error: un
   return `${path} could not be asked: ${messageOf(error)}`;
 }
 
-async function open(address: ReplicaAddress, timeoutMs: number, clock: Clock, signal: AbortSignal): Promise<Socket> {
+/** A paused connection to a replica. Rejects when there is none within the time limit, or the signal aborts. */
+export async function openReplica(address: ReplicaAddress, timeoutMs: number, clock: Clock, signal: AbortSignal): Promise<Socket> {
   signal.throwIfAborted();
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();
   const cancel = dial(address, { timeoutMs, clock }, (error, socket) =>

@@ -1,4 +1,5 @@
 import type { SuspectReason } from '../../domain/balancer-link.ts';
+import { engineReadIntervalMs } from '../../domain/engine-metrics.ts';
 import type { ReplicaEnd } from '../../domain/replica/replica-report.ts';
 import {
   hungProbeMs,
@@ -76,10 +77,16 @@ export function watchReplica(context: ServiceContext, handle: ReplicaHandle, isS
       }
       return undefined;
     };
+    const measuring = async (): Promise<undefined> => {
+      while (!both.aborted) {
+        await measureOnce(context, handle, route, both);
+        await context.clock.sleep(engineReadIntervalMs, both);
+      }
+    };
     const program = followProgram(context, handle, machine, () => nap.abort(), both);
     try {
       // The first end aborts the other loop, which then returns nothing.
-      const found = await Promise.all([program.finally(() => over.abort()), probing().finally(() => over.abort())]);
+      const found = await Promise.all([program.finally(() => over.abort()), probing().finally(() => over.abort()), measuring()]);
       return found.find((one) => one !== undefined);
     } finally {
       over.abort();
@@ -101,6 +108,15 @@ export function watchReplica(context: ServiceContext, handle: ReplicaHandle, isS
     },
     outcome: outcome(),
   };
+}
+
+/** Reads the metrics of a ready replica's engine, where the policy has their path. A failed reading changes nothing. */
+async function measureOnce(context: ServiceContext, handle: ReplicaHandle, route: ReplicaRoute, signal: AbortSignal): Promise<void> {
+  const { service } = await context.task(handle.record.version);
+  const path = service?.replicaPolicy.metricsPath;
+  if (path === undefined || handle.state !== 'READY') return;
+  const metrics = await context.measure(route.address, path, signal);
+  if (metrics !== undefined) context.reports.report(handle.id, { engine: { ...metrics, at: context.clock.monotonic() } });
 }
 
 /** How long a state change waits for the balancer to confirm the set, ms. A restarting balancer gets it later. */

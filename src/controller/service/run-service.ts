@@ -37,6 +37,7 @@ interface ServiceDeps {
   readonly fence: Fence;
   readonly providers: Providers;
   readonly probe: ServiceContext['probe'];
+  readonly measure: ServiceContext['measure'];
   /** Jitter for retries after a throttled call. */
   readonly random?: Random;
   readonly balancer: BalancerPort;
@@ -86,6 +87,7 @@ export async function runService(deps: ServiceDeps, stop: AbortController): Prom
       return known;
     },
     probe: deps.probe,
+    measure: deps.measure,
     occupied: () => reconciler.occupied(),
     wakeOrder: (task) => reconciler.wakeOrder(task),
     async changeService(decide) {

@@ -1,3 +1,4 @@
+import type { EngineMetrics } from '../../domain/engine-metrics.ts';
 import type { RemoteControllerInfo } from '../../domain/remote-controller-info.ts';
 import type { Task } from '../../domain/task.ts';
 import type { Provider } from '../../providers/provider.ts';
@@ -45,6 +46,8 @@ export interface ServiceContext {
   task(version: number): Promise<Task>;
   /** Probes a replica. Never throws. */
   probe(address: ReplicaAddress, service: ProbedService, signal: AbortSignal): Promise<ProbeAnswer>;
+  /** Reads the metrics of a replica's engine; undefined when they are missing. Never throws. */
+  measure(address: ReplicaAddress, path: string, signal: AbortSignal): Promise<EngineMetrics | undefined>;
   occupied(): readonly OccupiedLocation[];
   /** See `wakeOrder` in `domain/placement/wake.ts`. */
   wakeOrder(task: Task): PlacementFacts['readySeconds'];

@@ -1,3 +1,4 @@
+import type { EngineReading } from '../engine-metrics.ts';
 import type { InterruptionNotice } from './interruptions.ts';
 import { isAlive, type EndCause, type ReplicaState } from './replica-state.ts';
 
@@ -12,6 +13,8 @@ export interface ReplicaReport {
   readonly notice: InterruptionNotice | undefined;
   /** The provider's rebalance recommendation, a sentence for users. It stays until the machine ends. */
   readonly recommendation: string | undefined;
+  /** The last metrics of its engine, if its service reads them. */
+  readonly engine?: EngineReading;
   /** The first end that its executor or its provider reported. */
   readonly end: ReplicaEnd | undefined;
 }

@@ -85,6 +85,7 @@ function checkAutoscaler(policy: PolicyFields, has: (...path: Path) => boolean, 
     ['target_qps_per_replica', ['request_rate', 'forecast']],
     ['target_ongoing_requests_per_replica', ['concurrency', 'forecast']],
     ['target_ttfb_seconds', ['forecast']],
+    ['metrics_path', ['concurrency', 'forecast']],
     ['upscale_delay_seconds', ['request_rate', 'concurrency']],
     ['downscale_delay_seconds', ['request_rate', 'concurrency']],
   ] as const;

@@ -118,6 +118,10 @@ const replicaPolicy = section({
     'How long a request may wait for its first byte before `forecast` counts it as late; a shorter time needs more replicas.',
     5,
   ),
+  metrics_path: field(
+    probePath,
+    'Path of the Prometheus metrics of vLLM, SGLang or TGI, such as `/metrics`. `concurrency` and `forecast` then know when the engines are saturated.',
+  ),
   upscale_delay_seconds: field(seconds, 'How long the load must ask for more replicas before they come.', {
     words: '300; with `concurrency` 0',
   }),
