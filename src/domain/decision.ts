@@ -71,11 +71,11 @@ interface ChangedReplica extends ReplicaChange {
   readonly replica: ReplicaRecord;
 }
 
-/** The result of a decision. One transaction commits `adopt`, `stop`, `launch`, `service`, `events`. It may be repeated. */
+/** The result of a decision. One transaction commits `change`, `stop`, `launch`, `service`, `events`. It may be repeated. */
 export interface Decision {
   readonly launch: readonly Launch[];
-  /** Living replicas that the service's version takes over, because it changes nothing for them. */
-  readonly adopt: readonly ChangedReplica[];
+  /** Living replicas that the service's version takes over, fall asleep or wake up. */
+  readonly change: readonly ChangedReplica[];
   readonly stop: readonly ChangedReplica[];
   readonly endpoints: readonly BalancerReplica[];
   /** For the texts to clients that wait; see `expectedReplica`. */
@@ -105,7 +105,7 @@ export class Draft {
   readonly world: World;
   #replicas: readonly ReplicaRecord[];
   readonly #launch: Launch[] = [];
-  #adopt: readonly ChangedReplica[] = [];
+  #change: readonly ChangedReplica[] = [];
   readonly #stop: ChangedReplica[] = [];
   readonly #events: NewEvent[] = [];
   #service: Change<ServiceRecord> = {};
@@ -148,8 +148,28 @@ export class Draft {
     const { version } = service;
     const message = `Version ${version} changes nothing for it: it belongs to version ${version} now.`;
     const event = replicaEvent(replica, { explanation: { cause: 'adopted', message }, now, serviceKey: service.key, to: replica.state });
-    this.#adopt = [...this.#adopt, { replica, change: { version }, event }];
-    this.#replicas = this.#replicas.map((one) => (one.id === replica.id ? { ...one, version } : one));
+    this.#apply(replica, { change: { version }, event });
+  }
+
+  /** Puts a ready replica to sleep. */
+  sleep(replica: ReplicaRecord): void {
+    this.#transit(replica, 'sleep-requested', 'The service needs no replica; its engine releases its memory.');
+  }
+
+  /** Wakes a sleeping replica up. */
+  wakeUp(replica: ReplicaRecord, reason: string): void {
+    this.#transit(replica, 'wake-requested', reason);
+  }
+
+  #transit(replica: ReplicaRecord, type: 'sleep-requested' | 'wake-requested', message: string): void {
+    const { now, service } = this.world;
+    const change = transition(replica, { type }, { explanation: { cause: type, message }, now, serviceKey: service.key });
+    if (change !== undefined) this.#apply(replica, change);
+  }
+
+  #apply(replica: ReplicaRecord, change: ReplicaChange): void {
+    this.#change = [...this.#change, { replica, ...change }];
+    this.#replicas = this.#replicas.map((one) => (one.id === replica.id ? { ...one, ...change.change } : one));
   }
 
   /** Ignores a replica that is terminating or has ended. A failure is counted in the same transaction. */
@@ -174,7 +194,7 @@ export class Draft {
       this.patch({ memory: { ...this.memory, failures: rememberFailure(this.memory.failures, failure) } });
     }
     // One commit changes a record once.
-    this.#adopt = this.#adopt.filter((adopted) => adopted.replica.id !== id);
+    this.#change = this.#change.filter((changed) => changed.replica.id !== id);
     this.#stop.push({ replica, ...change });
     this.#replicas = this.#replicas.map((one) => (one.id === id ? { ...one, ...change.change } : one));
   }
@@ -190,7 +210,7 @@ export class Draft {
   decision(): Decision {
     return {
       launch: this.#launch,
-      adopt: this.#adopt,
+      change: this.#change,
       stop: this.#stop,
       endpoints: endpointSet(endpointCandidates({ ...this.world, replicas: this.#replicas }), trafficSplit(this.service)),
       expected: expectedReplica(this.#replicas, measuredStartSeconds(this.#replicas)),

@@ -75,6 +75,8 @@ function endpointState(record: ReplicaRecord, report: ReplicaReport): Pick<Balan
   if (isEnded(state) || !mayHaveRequests) return undefined;
   if (report.isGone) return { state: 'draining', lost: 'gone' };
   if (!isAlive(state)) return canDrain(endCause ?? 'user') ? draining(report) : { state: 'draining', lost: 'gone' };
+  // Requests that it got before may still be in flight.
+  if (state === 'SLEEPING') return draining(report);
   switch (report.probe) {
     case 'passed':
       return { state: 'serving' };

@@ -81,6 +81,7 @@ const order: readonly ReplicaState[] = [
   'PENDING',
   'PROVISIONING',
   'STARTING',
+  'SLEEPING',
   'NOT_READY',
   'READY',
 ] satisfies (typeof aliveStates)[number][];

@@ -36,7 +36,7 @@ test('an update that changes nothing for replicas takes them over without a laun
   ]);
   const shared = new Map(versions).set(2, { ...aTaskWith({ maxReplicas: 5 }), filesVersion: 1 });
   const decision = reconcile(anUpdate({ replicas: [old(1), old(2)], versions: shared }));
-  expect(decision.adopt.map(({ replica, change }) => [replica.id, change])).toEqual([
+  expect(decision.change.map(({ replica, change }) => [replica.id, change])).toEqual([
     [1, { version: 2 }],
     [2, { version: 2 }],
   ]);
@@ -53,7 +53,7 @@ test('a record is changed once: a replica that ends is not taken over', () => {
   const end = { cause: 'program-failed', reason: 'It ended.' } as const;
   const reports = reported({ 1: { isGone: true, end } });
   const decision = reconcile(anUpdate({ replicas: [old(1), old(2)], versions: shared, reports }));
-  expect([decision.adopt.map(({ replica }) => replica.id), stops(decision)]).toEqual([[2], ['1 program-failed']]);
+  expect([decision.change.map(({ replica }) => replica.id), stops(decision)]).toEqual([[2], ['1 program-failed']]);
 });
 
 test('a version of which no replica becomes ready stops the update, and the old version keeps its replicas', () => {
@@ -105,7 +105,7 @@ test('a complete update clears the reason of an earlier stop', () => {
 test('replicas with another probe are adopted one by one, each after the one before was probed', () => {
   const versions = probedVersions();
   const first = reconcile(anUpdate({ replicas: [old(1), old(2)], versions }));
-  expect([first.adopt.map(({ replica }) => replica.id), first.launch, stops(first)]).toEqual([[1], [], []]);
+  expect([first.change.map(({ replica }) => replica.id), first.launch, stops(first)]).toEqual([[1], [], []]);
   expect(first.service.memory).toMatchObject({ provenVersion: 1, update: { adoptedAt: 100_000 } });
   const { intervalSeconds, timeoutSeconds } = aServiceSpec().readinessProbe;
   const next = (now: number, state: 'READY' | 'NOT_READY'): Decision =>
@@ -116,22 +116,22 @@ test('replicas with another probe are adopted one by one, each after the one bef
       ),
     );
   const waitMs = (intervalSeconds + timeoutSeconds) * 1_000;
-  expect([next(100_001, 'READY').adopt, next(100_001, 'READY').wakeAt]).toEqual([[], 100_000 + waitMs]);
-  expect(next(100_000 + waitMs, 'NOT_READY').adopt).toEqual([]);
+  expect([next(100_001, 'READY').change, next(100_001, 'READY').wakeAt]).toEqual([[], 100_000 + waitMs]);
+  expect(next(100_000 + waitMs, 'NOT_READY').change).toEqual([]);
   const second = next(100_000 + waitMs, 'READY');
-  expect([second.adopt.map(({ replica }) => replica.id), second.service.memory?.provenVersion]).toEqual([[2], 2]);
+  expect([second.change.map(({ replica }) => replica.id), second.service.memory?.provenVersion]).toEqual([[2], 2]);
 });
 
 test('a wrong probe takes one replica, and no other is launched or stopped for it', () => {
   const replicas = [ready(1, { version: 2, state: 'NOT_READY' }), old(2)];
   const world = anUpdate({ replicas, versions: probedVersions() }, { update: { from: 1, at: 90_000, adoptedAt: 90_000 } });
-  expect(reconcile(world)).toMatchObject({ launch: [], adopt: [], stop: [] });
+  expect(reconcile(world)).toMatchObject({ launch: [], change: [], stop: [] });
 });
 
 test('after the guard gave up on another probe, lost replicas are replaced with the earlier one', () => {
   const world = anUpdate({ replicas: [old(2)], versions: probedVersions() }, { gaveUp: true, failures: failing(9) });
   const decision = reconcile(world);
-  expect([decision.launch.map(({ version }) => version), decision.adopt, stops(decision)]).toEqual([[1], [], []]);
+  expect([decision.launch.map(({ version }) => version), decision.change, stops(decision)]).toEqual([[1], [], []]);
 });
 
 test('a decision that was carried out is followed by no launch, whatever the versions are', () => {
@@ -155,8 +155,8 @@ test('a decision that was carried out is followed by no launch, whatever the ver
       );
       let world = anUpdate({ replicas, versions }, { gaveUp: gaveUp && provenVersion < 2, provenVersion });
       for (let pass = 0; pass < 4; pass += 1) world = committed(world, reconcile(world));
-      const { launch, adopt } = reconcile(world);
-      expect([launch, adopt]).toEqual([[], []]);
+      const { launch, change } = reconcile(world);
+      expect([launch, change]).toEqual([[], []]);
     },
   );
   fc.assert(property, { numRuns: 300 });

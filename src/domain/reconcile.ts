@@ -10,6 +10,7 @@ import { launchGate, type LaunchGate } from './replica/crash-loop.ts';
 import { interruptedToDrain } from './replica/interruptions.ts';
 import { movedToDrain, replicasToMove } from './replica/rebalance.ts';
 import { fleetOf, withCapacity } from './replica/replica-capacity.ts';
+import { sleepOrWake } from './replica/sleep.ts';
 import { policyAt } from './replica-schedule.ts';
 import type { ReplicaEnd } from './replica/replica-report.ts';
 import { finalStates, isAlive, isEnded, isFailed } from './replica/replica-state.ts';
@@ -39,9 +40,11 @@ export function reconcile(world: World): Decision {
     return notice === undefined ? [] : [{ id, state, notice }];
   });
   const replaced = new Set([...silent, ...interrupted].map(({ id }) => id));
-  const serving = draft.replicas.filter(({ id }) => !replaced.has(id));
-  const target = autoscale(draft, { task, policy: replicaPolicy }, serving);
+  const present = draft.replicas.filter(({ id }) => !replaced.has(id));
+  const target = autoscale(draft, { task, policy: replicaPolicy }, present);
   const desired = target === 0 && replicaPolicy.minReplicas === 0 ? 0 : target + replicaPolicy.numOverprovision;
+  const sleeper = sleepOrWake(draft, present, { policy: replicaPolicy, desired });
+  const serving = draft.replicas.filter(({ id }) => !replaced.has(id) && id !== sleeper);
   const worked = workedVersion(draft);
   const fallback = fallbackOf(draft);
   // Overprovisioned spot replicas have no fallback: without spot, an update must not wait for them.

@@ -36,5 +36,5 @@ export function serviceState(facts: ServiceFacts): ServiceState {
   if (facts.replicas.includes('READY')) return 'READY';
   if (facts.gaveUp) return 'FAILED';
   // Between a failure and the next launch the service is still starting.
-  return facts.target > 0 || facts.replicas.some(isAlive) ? 'REPLICA_INIT' : 'NO_REPLICA';
+  return facts.target > 0 || facts.replicas.some((state) => isAlive(state) && state !== 'SLEEPING') ? 'REPLICA_INIT' : 'NO_REPLICA';
 }

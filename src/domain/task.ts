@@ -189,6 +189,8 @@ export interface ReplicaPolicy {
   readonly targetOngoingRequestsPerReplica?: number | undefined;
   /** How long a request may wait for its first byte before the forecast counts it as late, s. */
   readonly targetTtfbSeconds?: number | undefined;
+  /** Absent: `terminate`. */
+  readonly scaleToZero?: (typeof zeroActions)[number] | undefined;
   /** Path of the metrics of the replicas' engines, which `concurrency` and `forecast` read. */
   readonly metricsPath?: string | undefined;
   readonly upscaleDelaySeconds: number;
@@ -200,6 +202,9 @@ export interface ReplicaPolicy {
   /** Absent: `cheapest`. */
   readonly wake?: (typeof wakes)[number] | undefined;
 }
+
+/** The closed list of values of `scale_to_zero`: what happens to the last replica when the service needs none. */
+export const zeroActions = ['terminate', 'sleep'] as const;
 
 /** The closed list of values of `wake`: what decides the location while requests wait and no replica is ready. */
 export const wakes = ['cheapest', 'fastest'] as const;

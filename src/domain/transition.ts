@@ -51,7 +51,7 @@ function timesOf(record: ReplicaRecord, to: ReplicaState, now: number): Change<R
   return {
     ...(to === 'PROVISIONING' ? { launchedAt: now } : {}),
     ...(to === 'READY' ? { firstReadyAt: record.firstReadyAt ?? now, readySince: now, firstProbeFailureAt: null } : {}),
-    ...(to === 'NOT_READY' ? { readySince: null } : {}),
+    ...(to === 'NOT_READY' || to === 'SLEEPING' ? { readySince: null } : {}),
     ...(to === 'SHUTTING_DOWN' ? { endRequestedAt: record.endRequestedAt ?? now } : {}),
     ...(isEnded(to) ? { endedAt: now, address: null, machineId: null } : {}),
   };

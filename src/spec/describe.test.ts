@@ -102,6 +102,12 @@ test('describes a schedule and a price limit', () => {
   });
 });
 
+test('describes an engine that sleeps', () => {
+  const source =
+    'service: {ports: 80, replica_policy: {min_replicas: 0, max_replicas: 2, target_qps_per_replica: 1, scale_to_zero: sleep}}';
+  expect(describeAutoscaling(parseText(source))).toBe('Autoscaling from 0 to 2 replicas (target QPS per replica: 1); at zero, one sleeps');
+});
+
 test('describes autoscaling', () => {
   const source = `service: {ports: 80, load_balancing_policy: instance_aware_least_load, replica_policy: {min_replicas: 0, max_replicas: 2, target_qps_per_replica: {L4: 1, A100: 4}}}`;
   expect(describeAutoscaling(parseText(source))).toBe('Autoscaling from 0 to 2 replicas (target QPS per replica: L4: 1, A100: 4)');

@@ -11,7 +11,8 @@ export function describeAutoscaling(task: Task): string {
   const byTime =
     schedule.length === 0 ? '' : `; ${schedule.length} scheduled ${schedule.length === 1 ? 'change' : 'changes'} of the bounds`;
   if (min === max) return `Fixed ${countReplicas(min)}${extra}${byTime}`;
-  return `Autoscaling from ${min} to ${max} replicas${extra} (${describeTarget(policy)})${byTime}`;
+  const atZero = policy.scaleToZero === 'sleep' ? '; at zero, one sleeps' : '';
+  return `Autoscaling from ${min} to ${max} replicas${extra} (${describeTarget(policy)})${atZero}${byTime}`;
 }
 
 function describeTarget(policy: ReplicaPolicy): string {

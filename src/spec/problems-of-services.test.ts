@@ -91,6 +91,16 @@ resources: {ports: 80}
 service: {replica_policy: {min_replicas: 1, max_replicas: 3, autoscaler: forecast, target_qps_per_replica: 1, ▸upscale_delay_seconds: 3}}
 => service.replica_policy: upscale_delay_seconds is not used by autoscaler: forecast (Remove it, or write autoscaler: request_rate or concurrency.)
 
+# sleep of a service that always has a replica
+resources: {ports: 80}
+service: {replica_policy: {min_replicas: 1, max_replicas: 3, target_qps_per_replica: 1, scale_to_zero: ▸sleep}}
+=> service.replica_policy.scale_to_zero: never applies, because min_replicas is 1 (Write min_replicas: 0, or remove scale_to_zero.)
+
+# sleep of a program without HTTP/1.1
+resources: {ports: 80}
+service: {protocol: h2c, replica_policy: {min_replicas: 0, max_replicas: 3, target_qps_per_replica: 1, scale_to_zero: ▸sleep}}
+=> service.replica_policy.scale_to_zero: needs a program that speaks HTTP/1.1 (Remove protocol: h2c, or scale_to_zero.)
+
 # engine metrics for the request rate
 resources: {ports: 80}
 service: {replica_policy: {min_replicas: 1, max_replicas: 3, target_qps_per_replica: 1, ▸metrics_path: /metrics}}

@@ -66,7 +66,7 @@ export function committed(world: World, decision: Decision): World {
       { id: service.nextReplicaId + index, key: `k${index}`, createdAt: world.now, market: one.market },
     ),
   );
-  const changed = new Map([...decision.adopt, ...decision.stop].map(({ replica, change }) => [replica.id, { ...replica, ...change }]));
+  const changed = new Map([...decision.change, ...decision.stop].map(({ replica, change }) => [replica.id, { ...replica, ...change }]));
   return {
     ...world,
     service: { ...service, ...decision.service, nextReplicaId: service.nextReplicaId + launched.length },

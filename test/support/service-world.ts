@@ -6,6 +6,7 @@ import { anOffer, aService, aServiceSpec, aTask, aVersion } from './builders.ts'
 import { FakeClock } from './fake-clock.ts';
 import { providersOf } from './providers.ts';
 import type { RemoteControllerInfo } from '../../src/domain/remote-controller-info.ts';
+import type { EngineAnswer } from '../../src/controller/service/engine-request.ts';
 import type { EngineMetrics } from '../../src/domain/engine-metrics.ts';
 import type { BalancerReplica, SuspectReason } from '../../src/domain/balancer-link.ts';
 import type { ReplicaPolicy, Task, UpdateMode } from '../../src/domain/task.ts';
@@ -87,6 +88,10 @@ export class World {
   readonly hung = new Set<number>();
   /** Metrics of the engine in each replica; undefined: they are missing. */
   engine: EngineMetrics | undefined;
+  /** Paths that engines were told to sleep or wake up with, and what they answer after `engineMs`. */
+  readonly told: string[] = [];
+  engineMs = 0;
+  answerOf = (path: string): EngineAnswer => ({ passed: true, isRefusal: false, detail: `${path} answered 200` });
   /** Duration of each call of the store. */
   storeMs = 0;
   /** Reports that the balancer sends when its link opens. */
@@ -136,6 +141,11 @@ export class World {
           return { passed: address.kind === 'tcp' && this.cloud.isServing(address.host), detail: '/ answered 503' };
         },
         measure: async () => this.engine,
+        tellEngine: async (_address, path, signal) => {
+          this.told.push(path);
+          await this.clock.sleep(this.engineMs, signal);
+          return this.answerOf(path);
+        },
         balancer: {
           send: ({ replicas }) => {
             this.endpoints = replicas;

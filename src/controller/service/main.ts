@@ -23,7 +23,7 @@ import { lostLeaseExitCode, termConfig } from '../leadership/lease-source.ts';
 import { processFence, watchFence } from '../leadership/fence-file.ts';
 import { BalancerClient, type BalancerPort } from './balancer-client.ts';
 import { openFleet } from './balancer-fleet.ts';
-import { measureReplica } from './metrics-request.ts';
+import { measureReplica, tellEngine } from './engine-request.ts';
 import { probeReplica } from './probe-request.ts';
 import { runService } from './run-service.ts';
 
@@ -96,6 +96,7 @@ async function main(name: string, key: string, term: number | undefined): Promis
       providers,
       probe: (address, probed, signal) => probeReplica(address, probed, clock, signal),
       measure: (address, path, signal) => measureReplica(address, path, clock, signal),
+      tellEngine: (address, path, signal) => tellEngine(address, path, clock, signal),
       balancer: controllerHost?.balancers === undefined ? ownBalancer() : openFleet({ edgeProxies: controllerHost.balancers, ...fleet }),
     },
     stop,

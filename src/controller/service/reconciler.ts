@@ -73,8 +73,8 @@ export class Reconciler implements Loop {
   /** `count` requests reached the balancer; `queued` requests are in the request queue. */
   arrivals(count: number, queued: number): void {
     this.#load.arrivals(count, { inFlight: this.#balancer.view.inFlight, queued });
-    // From zero replicas, a request triggers a decision at once, even one from before this process started.
-    if ((count > 0 || queued > 0) && this.#drivers.size === 0) {
+    // While all replicas sleep, or there is none, a request triggers a decision at once, even one from before this process started.
+    if ((count > 0 || queued > 0) && [...this.#drivers.values()].every(({ handle }) => handle.state === 'SLEEPING')) {
       this.#load.decideNow();
       this.#context.wake();
     }
@@ -320,8 +320,8 @@ export class Reconciler implements Loop {
 
   /** Writes the decision in one transaction. Returns false when a record that it rests on has changed meanwhile. */
   async #commit(service: ServiceRecord, decision: Decision): Promise<boolean> {
-    const { service: change, events, adopt, stop, launch, endpoints, expected } = decision;
-    const changed = [...adopt, ...stop];
+    const { service: change, events, stop, launch, endpoints, expected } = decision;
+    const changed = [...decision.change, ...stop];
     const { store, endpoint } = this.#context;
     if (Object.keys(change).length + events.length + changed.length + launch.length === 0) {
       endpoint.publish(endpoints, expected);
@@ -357,8 +357,8 @@ export class Reconciler implements Loop {
   }
 
   /** Runs when a record that the decision changes was outdated. */
-  async #readAgain({ adopt, stop }: Decision): Promise<void> {
-    const changed = [...adopt, ...stop];
+  async #readAgain({ change, stop }: Decision): Promise<void> {
+    const changed = [...change, ...stop];
     if (changed.length === 0) return;
     const listed = new Map((await this.#context.store.replicas.list(this.#context.name)).map((record) => [record.id, record]));
     for (const { replica } of changed) {

@@ -11,6 +11,7 @@ import { redactor } from './replica-program.ts';
 import { endReplica } from './replica-end.ts';
 import type { ReplicaHandle } from './replica-handle.ts';
 import { launchFailure, launchReplica } from './replica-launch.ts';
+import { putToSleep } from './replica-sleep.ts';
 import { watchReplica, type ReplicaWatch } from './replica-watch.ts';
 import type { ServiceContext } from './service-context.ts';
 
@@ -30,6 +31,7 @@ export class ReplicaDriver {
   #phase = new AbortController();
   #watch: ReplicaWatch | undefined;
   #isEnding = false;
+  #isSleeping = false;
   #wasSilent = false;
   /** Settles when the reported end could not be written. */
   #refusal: PromiseWithResolvers<void> | undefined;
@@ -74,10 +76,10 @@ export class ReplicaDriver {
     this.#removal?.wake();
   }
 
-  /** Stops all other work on the replica once its record says that it ends. */
+  /** Stops all other work on the replica once its record says that it ends, sleeps or wakes up. */
   obeyRecord(): void {
     const { state } = this.handle;
-    if (this.#isEnding || isAlive(state) || state === 'UNKNOWN') return;
+    if (this.#isSleeping === (state === 'SLEEPING') && (this.#isEnding || isAlive(state) || state === 'UNKNOWN')) return;
     this.#wasSilent ||= this.#isSilent;
     this.#phase.abort();
   }
@@ -104,8 +106,9 @@ export class ReplicaDriver {
   async #step(signal: AbortSignal): Promise<void> {
     const { state } = this.handle;
     this.#isEnding = state === 'SHUTTING_DOWN' || state === 'FAILED_CLEANUP';
+    this.#isSleeping = state === 'SLEEPING';
     if (state === 'PENDING' || state === 'PROVISIONING') await this.#launch(signal);
-    else if (state === 'STARTING' || state === 'READY' || state === 'NOT_READY') await this.#follow(signal);
+    else if (state === 'STARTING' || state === 'READY' || state === 'NOT_READY' || this.#isSleeping) await this.#follow(signal);
     else if (this.#isEnding) await this.#end(signal);
     // The remaining states, such as UNKNOWN, need manual action.
     else if (isFailed(state)) await this.#context.clock.sleep(bugPauseMs, signal);
@@ -151,7 +154,8 @@ export class ReplicaDriver {
       return;
     }
     this.#watch = watchReplica(this.#context, this.handle, () => isSilentOrUnseen(this.#context.reports.of(this.handle.id)), signal);
-    const outcome = await this.#watch.outcome;
+    const sleeping = this.#isSleeping ? [putToSleep(this.#context, this.handle, this.#balancer, signal)] : [];
+    const outcome = await Promise.race([this.#watch.outcome, ...sleeping]);
     this.#watch = undefined;
     if (outcome !== undefined && !signal.aborted) await this.#reportEnd(outcome, signal);
   }

@@ -34,7 +34,7 @@ export async function endReplica(
   isSilent: boolean,
 ): Promise<void> {
   const cause = handle.record.endCause ?? 'user';
-  if (canDrain(cause)) await drain(context, handle, view, signal);
+  if (canDrain(cause)) await drainReplica(context, handle, view, signal);
   const beganAt = context.clock.monotonic();
   for (let attempt = 1; !signal.aborted; attempt += 1) {
     try {
@@ -57,7 +57,12 @@ export async function endReplica(
 }
 
 /** Waits until the balancer has no request of the replica, at most for the service's grace period. */
-async function drain(context: ServiceContext, handle: ReplicaHandle, view: () => BalancerView, signal: AbortSignal): Promise<void> {
+export async function drainReplica(
+  context: ServiceContext,
+  handle: ReplicaHandle,
+  view: () => BalancerView,
+  signal: AbortSignal,
+): Promise<void> {
   const { address, version, endRequestedAt, firstReadyAt } = handle.record;
   // A replica that was never ready never had a request.
   if (address === null || firstReadyAt === null) return;

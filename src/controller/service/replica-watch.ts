@@ -16,6 +16,7 @@ import { assertMachineId } from '../../providers/provider.ts';
 import type { ProbeAnswer } from './probe-request.ts';
 import type { ReplicaHandle } from './replica-handle.ts';
 import { followProgram, machineFate, redactor, tolerantly } from './replica-program.ts';
+import { wakeEngine } from './replica-sleep.ts';
 import type { ServiceContext } from './service-context.ts';
 import type { Remote } from '../../remote/remote.ts';
 import type { Clock } from '../../shared/clock.ts';
@@ -34,6 +35,8 @@ export interface ReplicaWatch {
 
 /** Times are monotonic ms. */
 interface ProbeTimes {
+  /** Whether its engine is known not to sleep. */
+  isAwake: boolean;
   /** When the current probe was sent; undefined between probes. */
   askedAt: number | undefined;
   lastPassed: boolean;
@@ -52,7 +55,16 @@ export function watchReplica(context: ServiceContext, handle: ReplicaHandle, isS
   const both = AbortSignal.any([signal, over.signal]);
   let nap = new AbortController();
   const never = Number.NEGATIVE_INFINITY;
-  const times: ProbeTimes = { askedAt: undefined, lastPassed: true, lastTookMs: 0, endedAt: never, silentAt: never, onSilent: undefined };
+  const isAwake = handle.state !== 'NOT_READY';
+  const times: ProbeTimes = {
+    isAwake,
+    askedAt: undefined,
+    lastPassed: true,
+    lastTookMs: 0,
+    endedAt: never,
+    silentAt: never,
+    onSilent: undefined,
+  };
   const outcome = async (): Promise<ReplicaEnd | undefined> => {
     const { address, offer, machineId, version } = handle.record;
     if (address === null || offer === null || machineId === null) {
@@ -129,10 +141,12 @@ async function probeOnce(
   { route, isSilent, times }: { readonly route: ReplicaRoute; readonly isSilent: () => boolean; readonly times: ProbeTimes },
   signal: AbortSignal,
 ): Promise<ReplicaEnd | undefined> {
-  // During setup there is nothing to probe, and the initial delay does not count.
-  if (handle.record.startedAt === null) return undefined;
+  // During setup there is nothing to probe, and the initial delay does not count. An engine that sleeps may not answer.
+  if (handle.record.startedAt === null || handle.state === 'SLEEPING') return undefined;
   const { service } = await context.task(handle.record.version);
   if (service === undefined) return undefined;
+  const failed = times.isAwake ? undefined : await wakeEngine(context, route.address, service, signal);
+  times.isAwake = failed === undefined;
   const hung = new AbortController();
   const redact = redactor(await context.task(handle.record.version));
   const askedAt = context.clock.monotonic();
@@ -156,7 +170,7 @@ async function probeOnce(
       onSlow();
     }),
   );
-  const probed = await context.probe(route.address, service, AbortSignal.any([signal, hung.signal]));
+  const probed = failed ?? (await context.probe(route.address, service, AbortSignal.any([signal, hung.signal])));
   times.askedAt = undefined;
   times.endedAt = context.clock.monotonic();
   times.onSilent = undefined;

@@ -38,6 +38,7 @@ interface ServiceDeps {
   readonly providers: Providers;
   readonly probe: ServiceContext['probe'];
   readonly measure: ServiceContext['measure'];
+  readonly tellEngine: ServiceContext['tellEngine'];
   /** Jitter for retries after a throttled call. */
   readonly random?: Random;
   readonly balancer: BalancerPort;
@@ -88,6 +89,7 @@ export async function runService(deps: ServiceDeps, stop: AbortController): Prom
     },
     probe: deps.probe,
     measure: deps.measure,
+    tellEngine: deps.tellEngine,
     occupied: () => reconciler.occupied(),
     wakeOrder: (task) => reconciler.wakeOrder(task),
     async changeService(decide) {

@@ -8,6 +8,7 @@ import type { ProviderState } from '../../provision/providers.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Logger } from '../../shared/log.ts';
 import type { ServicePaths } from '../../shared/paths.ts';
+import type { EngineAnswer } from './engine-request.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
 import type { ServiceRecord } from '../../domain/records.ts';
 import type { Store } from '../../store/store.ts';
@@ -48,6 +49,8 @@ export interface ServiceContext {
   probe(address: ReplicaAddress, service: ProbedService, signal: AbortSignal): Promise<ProbeAnswer>;
   /** Reads the metrics of a replica's engine; undefined when they are missing. Never throws. */
   measure(address: ReplicaAddress, path: string, signal: AbortSignal): Promise<EngineMetrics | undefined>;
+  /** Makes a replica's engine sleep or wake up. Never throws. */
+  tellEngine(address: ReplicaAddress, path: string, signal: AbortSignal): Promise<EngineAnswer>;
   occupied(): readonly OccupiedLocation[];
   /** See `wakeOrder` in `domain/placement/wake.ts`. */
   wakeOrder(task: Task): PlacementFacts['readySeconds'];

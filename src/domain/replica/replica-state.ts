@@ -5,6 +5,7 @@ export const replicaStates = [
   'STARTING',
   'READY',
   'NOT_READY',
+  'SLEEPING',
   'SHUTTING_DOWN',
   'PREEMPTED',
   'FAILED',
@@ -40,6 +41,9 @@ export type ReplicaEvent =
   | { readonly type: 'machine-up' }
   | { readonly type: 'probe-passed' }
   | { readonly type: 'probe-failed' }
+  /** The service needs no replica, and this one's engine can release its memory. */
+  | { readonly type: 'sleep-requested' }
+  | { readonly type: 'wake-requested' }
   /** The replica must end, whatever its state. The removal of its machine begins. */
   | { readonly type: 'stop-requested'; readonly cause: EndCause }
   /** The provider confirmed that nothing of the machine is left. */
@@ -75,8 +79,14 @@ export const transitions: Readonly<Record<ReplicaState, Readonly<Partial<Record<
   PENDING: { 'launch-started': 'PROVISIONING', 'stop-requested': 'SHUTTING_DOWN', 'record-inconsistent': 'UNKNOWN' },
   PROVISIONING: { 'machine-up': 'STARTING', 'stop-requested': 'SHUTTING_DOWN', 'record-inconsistent': 'UNKNOWN' },
   STARTING: { 'probe-passed': 'READY', 'stop-requested': 'SHUTTING_DOWN', 'record-inconsistent': 'UNKNOWN' },
-  READY: { 'probe-failed': 'NOT_READY', 'stop-requested': 'SHUTTING_DOWN', 'record-inconsistent': 'UNKNOWN' },
+  READY: {
+    'probe-failed': 'NOT_READY',
+    'sleep-requested': 'SLEEPING',
+    'stop-requested': 'SHUTTING_DOWN',
+    'record-inconsistent': 'UNKNOWN',
+  },
   NOT_READY: { 'probe-passed': 'READY', 'stop-requested': 'SHUTTING_DOWN', 'record-inconsistent': 'UNKNOWN' },
+  SLEEPING: { 'wake-requested': 'NOT_READY', 'stop-requested': 'SHUTTING_DOWN', 'record-inconsistent': 'UNKNOWN' },
   SHUTTING_DOWN: { 'machine-gone': 'by-cause', 'cleanup-failed': 'FAILED_CLEANUP' },
   FAILED_CLEANUP: { 'machine-gone': 'by-cause', dropped: 'by-cause', 'stop-requested': 'SHUTTING_DOWN' },
   UNKNOWN: { 'stop-requested': 'SHUTTING_DOWN' },
@@ -97,7 +107,14 @@ export function nextReplicaState(state: ReplicaState, event: ReplicaEvent): Repl
 }
 
 /** States in which a replica serves requests or may come to serve them. These count towards the target. */
-export const aliveStates = ['PENDING', 'PROVISIONING', 'STARTING', 'READY', 'NOT_READY'] as const satisfies readonly ReplicaState[];
+export const aliveStates = [
+  'PENDING',
+  'PROVISIONING',
+  'STARTING',
+  'READY',
+  'NOT_READY',
+  'SLEEPING',
+] as const satisfies readonly ReplicaState[];
 
 /** States that report a failure. */
 export const failedStates = [

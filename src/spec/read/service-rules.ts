@@ -64,6 +64,7 @@ function checkPolicy(fields: ServiceFields, has: (...path: Path) => boolean, rep
   }
   checkAutoscaler(policy, has, report);
   checkSchedule(policy, hasTarget, report);
+  checkSleep(policy, fields, report);
   if (base !== undefined && base > min) {
     const message = `${say('base_ondemand_fallback_replicas')} must not be more than ${say('min_replicas')}`;
     report.at(policyPath('base_ondemand_fallback_replicas'), message, 'Raise min_replicas, or lower it.');
@@ -115,6 +116,19 @@ function checkSchedule({ schedule = [], ...policy }: PolicyFields, hasTarget: bo
       report.at(path, message, `Add ${targetNameOf(policy)} to replica_policy, or make both equal.`);
     }
   }
+}
+
+/** Only a service that may have no replica lets an engine sleep, which is told so over HTTP/1.1. */
+function checkSleep(
+  { scale_to_zero: action, min_replicas: min, schedule = [] }: PolicyFields,
+  { protocol }: ServiceFields,
+  report: Report,
+): void {
+  if (action !== 'sleep') return;
+  const path = policyPath('scale_to_zero');
+  if (min > 0 && schedule.every(({ min_replicas: least }) => least > 0))
+    report.at(path, `never applies, because min_replicas is ${min}`, 'Write min_replicas: 0, or remove scale_to_zero.');
+  if (protocol === 'h2c') report.at(path, 'needs a program that speaks HTTP/1.1', 'Remove protocol: h2c, or scale_to_zero.');
 }
 
 /** A target per accelerator requires the policy that knows accelerators, and the reverse. */

@@ -51,13 +51,21 @@ function readProbe(fields: ServiceFields['readiness_probe']): ReadinessProbe {
 function readPolicy(fields: ServiceFields): ReplicaPolicy {
   const policy = fields.replica_policy ?? fixedReplicas(fields.replicas ?? fields.workers ?? 1);
   const autoscaler = policy.autoscaler ?? 'request_rate';
-  const { target_ongoing_requests_per_replica: ongoing, target_ttfb_seconds: ttfb, metrics_path: metricsPath, schedule, wake } = policy;
+  const {
+    target_ongoing_requests_per_replica: ongoing,
+    target_ttfb_seconds: ttfb,
+    metrics_path: metricsPath,
+    scale_to_zero: scaleToZero,
+    schedule,
+    wake,
+  } = policy;
   const delays = defaultDelays[autoscaler];
   return {
     ...(policy.autoscaler !== undefined && { autoscaler }),
     ...(ongoing !== undefined && { targetOngoingRequestsPerReplica: ongoing }),
     ...(ttfb !== undefined && { targetTtfbSeconds: ttfb }),
     ...(metricsPath !== undefined && { metricsPath }),
+    ...(scaleToZero !== undefined && { scaleToZero }),
     ...(schedule !== undefined && { schedule: schedule.map(readScheduleEntry) }),
     ...(wake !== undefined && { wake }),
     minReplicas: policy.min_replicas,

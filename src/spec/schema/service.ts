@@ -9,6 +9,7 @@ import {
   replicaProtocols,
   spotPlacers,
   wakes,
+  zeroActions,
   type SessionKey,
   updateModes,
   type UpdatePolicy,
@@ -131,6 +132,11 @@ const replicaPolicy = section({
   schedule: field(
     z.array(scheduleEntry).max(100),
     'Bounds by time: each entry replaces `min_replicas` and `max_replicas` from its moments on, until the next moment of any entry.',
+  ),
+  scale_to_zero: field(
+    word(zeroActions),
+    "What happens to the last replica when `min_replicas` is 0 and no replica is needed: it ends (`terminate`), or its engine sleeps and keeps its machine (`sleep`, by vLLM's `/sleep` and `/wake_up`).",
+    'terminate',
   ),
   wake: field(
     word(wakes),
