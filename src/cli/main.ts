@@ -6,6 +6,7 @@ import { commandEnd, createConnection } from './connection/connection.ts';
 import { processStreams } from './streams.ts';
 import { reportFailure, runCli, type World } from './run-cli.ts';
 
+const streams = processStreams();
 const interrupt = new AbortController();
 // Only the first Ctrl-C: the second one ends the process immediately, even where an operation cannot be interrupted.
 process.once('SIGINT', () => interrupt.abort());
@@ -13,13 +14,18 @@ process.once('SIGINT', () => interrupt.abort());
 const argv = process.argv.slice(2);
 const paths = homePaths(svcHome(), process.getuid?.() ?? 0);
 const world: World = {
-  streams: processStreams(),
+  streams,
   clock: systemClock,
   env: envVar,
   cwd: process.cwd(),
   paths,
   version: svcVersion,
-  connection: createConnection(paths, systemClock, interrupt.signal, svcVersion),
+  connection: createConnection(paths, {
+    clock: systemClock,
+    signal: interrupt.signal,
+    version: svcVersion,
+    say: (text) => streams.stderr.write(`${text}\n`),
+  }),
   providers: async () => (await import('./connection/open-providers.ts')).openProviders(paths, systemClock),
   signal: interrupt.signal,
 };

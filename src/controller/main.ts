@@ -3,6 +3,7 @@ import { getuid } from 'node:process';
 import { serveApi, type ApiServer } from '../api/server.ts';
 import { writeFileAtomic } from '../shared/system/files.ts';
 import { isListenedOn } from '../shared/system/claim-socket.ts';
+import { identifyProcess } from '../shared/system/process-identity.ts';
 import { systemClock } from '../shared/clock.ts';
 import { envVar, svcHome } from '../shared/env.ts';
 import { isDiskFull, keepReserve, scarceSpace, withReserve } from '../shared/system/disk-reserve.ts';
@@ -49,6 +50,7 @@ async function main(): Promise<void> {
     return;
   }
   for (const path of [paths.idleMark, paths.startError]) rmSync(path, { force: true });
+  await withReserve(paths, () => writeFileAtomic(paths.controllerIdentity, JSON.stringify(identifyProcess(process.pid))));
   const configured = await loadConfig(paths.config);
   const state = storeSettings(paths, configured);
   const source = leaseSource(envVar('SVC_LEASE'), state);

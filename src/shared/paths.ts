@@ -11,6 +11,8 @@ export interface HomePaths {
   readonly database: string;
   readonly controllerLog: string;
   readonly controllerSocket: string;
+  /** The process of the running controller; see `ProcessIdentity`. */
+  readonly controllerIdentity: string;
   /** Exists while no controller runs and none is needed: the last one stopped cleanly and no work was left. */
   readonly idleMark: string;
   /** Why the controller could not start, as an `ErrorReply`. A successful start removes it. */
@@ -52,6 +54,7 @@ export function homePaths(home: string, uid: number): HomePaths {
     idleMark: join(home, 'controller.idle'),
     startError: join(home, 'controller-start-error.json'),
     controllerSocket: join(runtimeDir, 'controller.sock'),
+    controllerIdentity: join(runtimeDir, 'controller.identity.json'),
     runtimeDir,
     fence: join(runtimeDir, 'fence.json'),
     edgeProxies: join(runtimeDir, 'balancer-hosts.json'),

@@ -108,6 +108,19 @@ test('down terminates matching services and waits until they are gone', async ()
   expect(stderr).toBe('test-1 is gone.\ntest-2 is gone.\n');
 });
 
+test('Ctrl-C ends the wait of down and says what goes on', async () => {
+  const interrupt = new AbortController();
+  const routes: FakeRoutes = {
+    listServices: () => ({ services: [aServiceView({ name: 'chat' })] }),
+    terminateService({ params }) {
+      interrupt.abort();
+      return { service: params.name };
+    },
+  };
+  const { stderr } = await runWithTime(['serve', 'down', 'chat', '-y'], { routes, interrupt });
+  expect(stderr).toBe("The command no longer waits; the controller goes on taking down 'chat'. See: svc serve status\n");
+});
+
 test('down --no-wait returns at once; --json lists the terminating services', async () => {
   const { routes } = terminatingRoutes(['chat']);
   const { code, stdout } = await runInProcess(['serve', 'down', '--all', '--yes', '--no-wait', '--json'], { routes });
@@ -157,10 +170,13 @@ test('down asks on a terminal; yes terminates the service', async () => {
   expect({ code, terminated }).toEqual({ code: 0, terminated: ['chat'] });
 });
 
-test('down with an unknown name terminates nothing', async () => {
+test('down with an unknown name terminates the others, then fails', async () => {
   const { routes, terminated } = terminatingRoutes(['chat']);
-  expect(await runInProcess(['serve', 'down', 'chat', 'caht', '-y'], { routes })).toMatchObject({ code: 3 });
-  expect(terminated).toEqual([]);
+  expect(await runInProcess(['serve', 'down', 'chat', 'caht', '-y', '--no-wait'], { routes })).toMatchObject({
+    code: 3,
+    stderr: expect.stringContaining("There is no service named 'caht'."),
+  });
+  expect(terminated).toEqual(['chat']);
   expect(await runInProcess(['serve', 'down', 'caht', '-y'])).toMatchObject({
     code: 3,
     stderr: expect.stringContaining('SVC_SERVICE_NOT_FOUND'),

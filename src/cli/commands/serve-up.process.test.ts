@@ -199,10 +199,13 @@ test('a service that the controller refuses is reported without a summary', asyn
   expect(stderr).toMatch(/^error: No GPU\.\n/);
 });
 
-test('--no-wait returns at once on a terminal', async () => {
+test('with --no-wait, or without a first replica, up returns at once on a terminal', async () => {
   const { calls, stdout } = await up(['--no-wait'], { routes: comingUp(), tty: true });
   expect(calls.map(({ name }) => name)).toEqual(['createService']);
   expect(stdout).toContain('http://127.0.0.1:30001');
+  const scaled = file.replace('replicas: 2', 'replica_policy: {min_replicas: 0, max_replicas: 2, target_qps_per_replica: 1}');
+  const atZero = await up([], { routes: comingUp(), tty: true }, scaled);
+  expect([atZero.calls.length, atZero.stderr]).toEqual([1, expect.stringContaining('It has no replica yet (min_replicas: 0).')]);
 });
 
 test('--wait --json prints only the final service', async () => {

@@ -9,6 +9,7 @@ import { type ServiceFile, type TaskArgs, readServiceFile } from '../task-source
 import { renderController, renderPlan } from '../listing/plan-listing.ts';
 import { planService, refuseEmpty } from './serve-plan.ts';
 import type { Ui } from '../ui.ts';
+import { policyAt } from '../../domain/replica-schedule.ts';
 import { followService, type FollowGoal } from './follow-service.ts';
 
 interface UpArgs extends TaskArgs {
@@ -37,11 +38,14 @@ export async function serveUp(args: UpArgs, context: CommandContext): Promise<vo
   const created = await create(args, { task, body }, context);
   if (created === undefined) return;
   const { name } = created;
-  const follow = args.wait ?? ui.outIsTerminal;
+  const startsAtZero = task.service !== undefined && policyAt(task.service.replicaPolicy, context.clock.now()).minReplicas === 0;
+  // Without a request, a first replica never comes.
+  const follow = !startsAtZero && (args.wait ?? ui.outIsTerminal);
   if (!args.json) {
     // Printed only after the controller has accepted the service: a refused one needs no summary.
     for (const line of summary) ui.say(line);
     ui.say(`Service '${name}' is coming up at ${created.endpoint}${created.exposed ? exposedNote : ''}`);
+    if (startsAtZero) ui.say('It has no replica yet (min_replicas: 0). The first request starts one, and waits for it.');
   }
   const service = follow ? await followService(name, untilReady, context) : created;
   if (service === undefined) {

@@ -68,7 +68,10 @@ interface Removable {
   readonly terminate: (name: string) => Promise<unknown>;
 }
 
-/** Asks, terminates, and waits until the items are gone unless `args` say otherwise. Unknown names fail first. */
+/**
+ * Asks, terminates, and waits until the items are gone unless `args` say otherwise. With unknown names it terminates the
+ * others and then fails, so that a repeated command does the rest.
+ */
 async function terminateNamed(args: TerminateArgs, kind: Removable, context: CommandContext): Promise<void> {
   const { ui, signal } = context;
   if (args.all === args.names.length > 0) {
@@ -76,17 +79,19 @@ async function terminateNamed(args: TerminateArgs, kind: Removable, context: Com
   }
   const all = await kind.list();
   const { found, missing } = pickByName(all, args.names);
-  if (missing[0] !== undefined) throw kind.notFound(missing[0], all);
+  const unknown = missing[0] === undefined ? undefined : kind.notFound(missing[0], all);
   const names = found.map(({ name }) => name);
+  if (unknown !== undefined && names.length === 0) throw unknown;
   if (names.length === 0) ui.say(`No ${kind.noun} to terminate.`);
   else {
     const quoted = `${kind.noun}${names.length === 1 ? '' : 's'} ${names.map((name) => `'${name}'`).join(', ')}`;
     if (!(await ui.confirm(`Take down ${quoted}?`, args.yes))) throw new SvcError('SVC_ABORTED', 'Nothing was terminated.');
     for (const name of names) await kind.terminate(name);
-    if (args.wait ?? true) await waitUntilGone(found, kind.list, kind.purgeCommand, context);
+    if (args.wait ?? true) await waitUntilGone(found, kind.list, kind, context);
     else ui.say(`Taking down ${quoted}.`);
   }
   if (args.json && !signal.aborted) ui.json({ [`${kind.noun}s`]: names });
+  if (unknown !== undefined) throw unknown;
 }
 
 const everyMs = 250;
@@ -106,12 +111,12 @@ const stuckStates: readonly string[] = ['FAILED_CLEANUP'];
 
 /**
  * Waits until no item is listed, and prints a line for each that disappears. Ctrl-C ends the wait, not the termination.
- * Throws when something could not be removed; the hint is `purge`, the command that forgets it.
+ * Throws when something could not be removed; the hint is `purgeCommand`, which forgets it.
  */
 async function waitUntilGone(
   terminating: readonly TerminatingItem[],
   list: () => Promise<readonly TerminatingItem[]>,
-  purge: string,
+  { purgeCommand, listCommand }: Pick<Removable, 'purgeCommand' | 'listCommand'>,
   context: CommandContext,
 ): Promise<void> {
   const { ui, clock, signal } = context;
@@ -127,12 +132,13 @@ async function waitUntilGone(
       const stuck = waiting.filter(({ status }) => stuckStates.includes(status));
       const [first] = stuck;
       // Waits for the others first: a stuck item says nothing about them.
-      if (first !== undefined && stuck.length === waiting.length) throw stuckError(first, purge);
+      if (first !== undefined && stuck.length === waiting.length) throw stuckError(first, purgeCommand);
       progress.now(`Taking down ${waiting.map(({ name, left }) => `${name} (${left})`).join(', ')}`);
       await clock.sleep(everyMs, signal);
     }
     progress.stop();
-    ui.say('No longer waiting; it goes on in the background.');
+    const left = waiting.map(({ name }) => `'${name}'`).join(', ');
+    ui.say(`The command no longer waits; the controller goes on taking down ${left}. See: ${listCommand}`);
   } finally {
     progress.stop();
   }

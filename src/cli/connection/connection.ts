@@ -1,19 +1,19 @@
 import { existsSync } from 'node:fs';
-import type { Clock } from '../../shared/clock.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import type { Connection, ControllerConnection, LocalController, OnStep, RemoteController } from './controller-connection.ts';
+import type { ConnectionDeps } from './local-controller-connection.ts';
 import type { Progress } from '../progress.ts';
 
 /** Aborted when this process's command ends: background work, such as a slow check, must not keep it alive. */
 export const commandEnd = new AbortController();
 
 /** The connection for commands of the given version. Modules are loaded when used: `--help` needs few of them. */
-export function createConnection(paths: HomePaths, clock: Clock, signal: AbortSignal, version: string): Connection {
+export function createConnection(paths: HomePaths, { clock, signal, version, say }: ConnectionDeps): Connection {
   const local = async (): Promise<LocalController> =>
-    (await import('./local-controller-connection.ts')).connectLocalController(paths, clock, signal, version);
+    (await import('./local-controller-connection.ts')).connectLocalController(paths, { clock, signal, version, say });
   const load = async (): Promise<RemoteController> => {
     const { checkHome } = await import('../../shared/system/prepare-home.ts');
-    checkHome(paths);
+    checkHome(paths, say);
     const { isInKubernetes } = await import('./controller-kind.ts');
     if (await isInKubernetes(paths))
       return (await import('./kubernetes-controller-connection.ts')).connectKubernetesController(paths, clock, signal);

@@ -1,8 +1,14 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { systemClock, type Clock } from '../../shared/clock.ts';
-import { retireController } from './controller-process.ts';
+import { waitFor } from '../../../test/support/wait-for.ts';
+import { withTempHome } from '../../../test/support/temp-home.ts';
+import { SvcError } from '../../shared/errors.ts';
+import { identifyProcess, isStopped } from '../../shared/system/process-identity.ts';
+import { askOrKill, retireController } from './controller-process.ts';
 
 /** A process that ends at a signal; with `stubborn` it ignores the signal. */
 async function withProcess(stubborn: boolean, use: (pid: number, ended: Promise<unknown>) => Promise<void>): Promise<void> {
@@ -35,5 +41,41 @@ test('a controller that does not end is an error with a hint', async () => {
       code: 'SVC_CONTROLLER_UNREACHABLE',
       hint: `Run: kill -9 ${pid}`,
     });
+  });
+});
+
+/** Asks a recorded process. `answers`: from which call on it answers. */
+async function ask(pid: number, answers: number): Promise<readonly [answer: string | undefined, calls: number]> {
+  const calls: string[] = [];
+  const answer = await withTempHome(async (home) => {
+    const file = join(home, 'identity.json');
+    writeFileSync(file, JSON.stringify(identifyProcess(pid)));
+    return askOrKill(
+      file,
+      async () => {
+        calls.push('health');
+        if (calls.length < answers) throw new SvcError('SVC_CONTROLLER_UNREACHABLE', 'no answer');
+        return 'health';
+      },
+      { clock: systemClock, signal },
+    );
+  });
+  return [answer, calls.length];
+}
+
+test('a stopped controller is killed without a call', async () => {
+  await withProcess(true, async (pid, ended) => {
+    process.kill(pid, 'SIGSTOP');
+    await waitFor('the process to be stopped', () => isStopped(pid));
+    expect(await ask(pid, 1)).toEqual([undefined, 0]);
+    expect(await ended).toEqual([null, 'SIGKILL']);
+  });
+});
+
+test('a controller that hangs is killed after three calls; a slow one is not', async () => {
+  await withProcess(true, async (pid, ended) => {
+    expect(await ask(pid, 3)).toEqual(['health', 3]);
+    expect(await ask(pid, 4)).toEqual([undefined, 3]);
+    expect(await ended).toEqual([null, 'SIGKILL']);
   });
 });

@@ -1,11 +1,22 @@
+import { readFileSync } from 'node:fs';
 import type { Clock } from '../../shared/clock.ts';
 import { SvcError } from '../../shared/errors.ts';
-import { type ProcessIdentity, identifyProcess, isAlive, signalProcess } from '../../shared/system/process-identity.ts';
+import {
+  type ProcessIdentity,
+  identifyProcess,
+  isAlive,
+  isProcessIdentity,
+  isStopped,
+  signalProcess,
+} from '../../shared/system/process-identity.ts';
 import type { ApiClient } from '../../api/client.ts';
 
 /** Timeout for a controller to end, ms. It lets calls finish and writes its state first. */
 const endTimeoutMs = 30_000;
 const pollMs = 50;
+
+/** A controller that leaves this many calls without an answer hangs. On a busy machine, one may take its whole time. */
+const mostCalls = 3;
 
 interface EndDeps {
   readonly clock: Clock;
@@ -35,6 +46,40 @@ export async function waitUntilControllerGone(daemon: ProcessIdentity, { clock, 
     }
     await clock.sleep(pollMs, signal);
     signal.throwIfAborted();
+  }
+}
+
+/**
+ * Asks a controller, and kills its process when a signal has stopped it or it does not answer repeated calls: then this
+ * returns undefined, as without a controller. Services continue.
+ */
+export async function askOrKill<Health>(
+  identityFile: string,
+  ask: () => Promise<Health | undefined>,
+  deps: EndDeps,
+): Promise<Health | undefined> {
+  const daemon = readIdentity(identityFile);
+  if (daemon === undefined || !isAlive(daemon)) return ask();
+  for (let call = 1; call <= mostCalls && !isStopped(daemon.pid); call += 1) {
+    try {
+      return await ask();
+    } catch (error) {
+      deps.signal.throwIfAborted();
+      if (!(error instanceof SvcError && error.code === 'SVC_CONTROLLER_UNREACHABLE')) throw error;
+    }
+  }
+  signalProcess(daemon, 'SIGKILL');
+  await waitUntilControllerGone(daemon, deps);
+  return undefined;
+}
+
+function readIdentity(file: string): ProcessIdentity | undefined {
+  try {
+    const identity: unknown = JSON.parse(readFileSync(file, 'utf8'));
+    return isProcessIdentity(identity) ? identity : undefined;
+  } catch {
+    // An earlier version of svc wrote no such file.
+    return undefined;
   }
 }
 

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -153,7 +153,8 @@ test('a controller that never answers is an error after 60 s', async () => {
 
 test('an unusable home is refused before a controller is started', async () => {
   await withDaemon(goodDaemon, async (paths, ensure) => {
-    mkdirSync(paths.home, { mode: 0o755 });
+    mkdirSync(paths.home);
+    chmodSync(paths.home, 0o777);
     await expect(ensure()).rejects.toMatchObject({ code: 'SVC_HOME_UNUSABLE' });
   });
 });

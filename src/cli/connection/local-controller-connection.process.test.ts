@@ -11,6 +11,8 @@ import { prepareHome } from '../../shared/system/prepare-home.ts';
 import type { LocalController } from './controller-connection.ts';
 import { connectLocalController } from './local-controller-connection.ts';
 
+const deps = { clock: systemClock, signal: new AbortController().signal, version: '1.2.3', say: () => undefined };
+
 async function withConnection(
   use: (connection: LocalController, paths: HomePaths) => Promise<void>,
   clock: Clock = systemClock,
@@ -18,7 +20,7 @@ async function withConnection(
   await withTempHome(async (home) => {
     const paths = homePaths(home, process.getuid?.() ?? 0);
     prepareHome(paths);
-    await use(connectLocalController(paths, clock, new AbortController().signal, '1.2.3'), paths);
+    await use(connectLocalController(paths, { ...deps, clock }), paths);
   });
 }
 
@@ -52,7 +54,7 @@ test.for(['client', 'existing', 'running'] as const)('%s() refuses an unusable h
       hint: `Run: chmod 700 ${paths.home}`,
     });
     const inFile = homePaths('/etc/passwd', process.getuid?.() ?? 0);
-    const lost = connectLocalController(inFile, systemClock, new AbortController().signal, '1.2.3');
+    const lost = connectLocalController(inFile, deps);
     await expect(lost[method](() => undefined)).rejects.toMatchObject({
       code: 'SVC_HOME_UNUSABLE',
       message: '/etc/passwd is not a folder.',

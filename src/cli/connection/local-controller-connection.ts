@@ -9,11 +9,21 @@ import type { LocalController } from './controller-connection.ts';
 
 const probeTimeoutMs = 10_000;
 
+/** What the connections of a command need. */
+export interface ConnectionDeps {
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** Version of the command. */
+  readonly version: string;
+  /** Prints a line on standard error. */
+  readonly say: (text: string) => void;
+}
+
 /** For commands of the given version. Modules are loaded when used: `--help` needs few of them. */
-export function connectLocalController(paths: HomePaths, clock: Clock, signal: AbortSignal, version: string): LocalController {
+export function connectLocalController(paths: HomePaths, { clock, signal, version, say }: ConnectionDeps): LocalController {
   const open = async (): Promise<ApiClient> => {
     const { checkHome } = await import('../../shared/system/prepare-home.ts');
-    checkHome(paths);
+    checkHome(paths, say);
     const { createClient } = await import('../../api/client.ts');
     return createClient({ socketPath: paths.controllerSocket, clock, signal });
   };
@@ -25,9 +35,15 @@ export function connectLocalController(paths: HomePaths, clock: Clock, signal: A
     return api;
   }
 
+  /** A controller that a signal stopped, or that hangs, is killed, and counts as absent. */
+  async function probeLive(api: ApiClient): Promise<RouteReply<'health'> | undefined> {
+    const { askOrKill } = await import('./controller-process.ts');
+    return askOrKill(paths.controllerIdentity, () => probe(api), { clock, signal });
+  }
+
   /** A controller older than this command is ended, and counts as absent. */
   async function probeCurrent(api: ApiClient): Promise<RouteReply<'health'> | undefined> {
-    const health = await probe(api);
+    const health = await probeLive(api);
     if (health === undefined || health.version === version) return health;
     const { isOlderVersion } = await import('../../shared/version.ts');
     if (!isOlderVersion(health.version, version)) return health;
@@ -38,7 +54,7 @@ export function connectLocalController(paths: HomePaths, clock: Clock, signal: A
 
   async function running(): Promise<ApiClient | undefined> {
     const api = await open();
-    return (await probe(api)) === undefined ? undefined : api;
+    return (await probeLive(api)) === undefined ? undefined : api;
   }
 
   // Folders of services without a database: the database was removed, and the services may still run.

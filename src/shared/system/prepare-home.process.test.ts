@@ -74,9 +74,20 @@ test.skipIf(uid !== 0)("a home below another user's HOME is listed in the own ho
   });
 });
 
-test('a home with permissions for others is rejected with the chmod command', async () => {
+test('a home that others can read becomes private, with a notice', async () => {
   await withTempHome((root) => {
-    chmodSync(root, 0o750);
+    const home = join(root, 'home');
+    mkdirSync(home);
+    chmodSync(home, 0o755);
+    const said: string[] = [];
+    for (const isThere of [true, true]) expect(checkHome(homePaths(home, uid), (text) => said.push(text))).toBe(isThere);
+    expect([said, statSync(home).mode & 0o777]).toEqual([[`Other users could read the folder ${home}; it is private now.`], 0o700]);
+  });
+});
+
+test('a home that others can write to is rejected with the chmod command', async () => {
+  await withTempHome((root) => {
+    chmodSync(root, 0o770);
     expect(() => prepareHome(homePaths(root, uid))).toThrow(
       expect.objectContaining({ code: 'SVC_HOME_UNUSABLE', hint: `Run: chmod 700 ${root}` }),
     );
@@ -114,15 +125,17 @@ test('the home may be a link, its socket folder may not', async () => {
 test('checkHome creates nothing and rejects the same homes', async () => {
   await withTempHome((root) => {
     const home = join(root, 'home');
-    expect(checkHome(homePaths(home, uid))).toBe(false);
+    expect(checkHome(homePaths(home, uid), () => undefined)).toBe(false);
     expect(existsSync(home)).toBe(false);
     mkdirSync(home, { mode: 0o700 });
-    expect(checkHome(homePaths(home, uid))).toBe(true);
+    expect(checkHome(homePaths(home, uid), () => undefined)).toBe(true);
     mkdirSync(join(home, 'run'));
     chmodSync(join(home, 'run'), 0o777);
-    expect(() => checkHome(homePaths(home, uid))).toThrow(expect.objectContaining({ hint: `Run: chmod 700 ${home}/run` }));
+    expect(() => checkHome(homePaths(home, uid), () => undefined)).toThrow(expect.objectContaining({ hint: `Run: chmod 700 ${home}/run` }));
     writeFileSync(join(root, 'file'), '');
     for (const path of ['file', 'file/home'])
-      expect(() => checkHome(homePaths(join(root, path), uid))).toThrow(expect.objectContaining({ code: 'SVC_HOME_UNUSABLE' }));
+      expect(() => checkHome(homePaths(join(root, path), uid), () => undefined)).toThrow(
+        expect.objectContaining({ code: 'SVC_HOME_UNUSABLE' }),
+      );
   });
 });

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { lstatSync, mkdirSync, realpathSync, statSync, type Stats } from 'node:fs';
+import { chmodSync, lstatSync, mkdirSync, realpathSync, statSync, type Stats } from 'node:fs';
 import { userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
 import { readIfThere, writeFileAtomic } from './files.ts';
@@ -8,10 +8,11 @@ import { hasErrno, messageOf, SvcError } from '../errors.ts';
 import type { HomePaths } from '../paths.ts';
 
 const othersBits = 0o077;
+const othersWriteBits = 0o022;
 
 /**
  * Creates SVC_HOME and the folder of its sockets with mode 0700, and checks it: they hold secrets, and a user who can
- * write there can run programs as this user. Throws SVC_HOME_UNUSABLE. Several processes may call it, and repeat it.
+ * write there can run programs as this user. A folder that others could only read becomes private. Throws SVC_HOME_UNUSABLE. Several processes may call it, and repeat it.
  */
 export function prepareHome(paths: HomePaths): void {
   // SVC_HOME may be a link of its user's. In /tmp any user can make a link, so the socket folder must not be one.
@@ -38,14 +39,14 @@ function listHome(path: string): void {
   }
 }
 
-/** Whether there is an SVC_HOME. Throws SVC_HOME_UNUSABLE if it cannot tell, or `prepareHome` would refuse it. */
-export function checkHome(paths: HomePaths): boolean {
-  const isThere = checkPrivateFolder(paths.home, statSync);
-  if (isThere) checkPrivateFolder(paths.runtimeDir, lstatSync);
+/** Whether there is an SVC_HOME. Says when it had to become private. Throws SVC_HOME_UNUSABLE if it cannot tell, or `prepareHome` would refuse it. */
+export function checkHome(paths: HomePaths, say: (text: string) => void): boolean {
+  const isThere = checkPrivateFolder(paths.home, statSync, say);
+  if (isThere) checkPrivateFolder(paths.runtimeDir, lstatSync, say);
   return isThere;
 }
 
-function checkPrivateFolder(path: string, statOf: (path: string) => Stats): boolean {
+function checkPrivateFolder(path: string, statOf: (path: string) => Stats, say: (text: string) => void): boolean {
   let stats: Stats;
   try {
     stats = statOf(path);
@@ -53,7 +54,7 @@ function checkPrivateFolder(path: string, statOf: (path: string) => Stats): bool
     if (hasErrno(error, 'ENOENT')) return false;
     throw new SvcError('SVC_HOME_UNUSABLE', `The folder ${path} cannot be looked into: ${messageOf(error)}.`, { cause: error });
   }
-  refuseUnlessPrivate(path, stats);
+  makePrivate(path, stats, say);
   return true;
 }
 
@@ -65,10 +66,10 @@ function preparePrivateFolder(path: string, statOf: (path: string) => Stats): vo
   } catch (error) {
     throw new SvcError('SVC_HOME_UNUSABLE', `The folder ${path} cannot be made: ${messageOf(error)}.`, { cause: error });
   }
-  refuseUnlessPrivate(path, stats);
+  makePrivate(path, stats, () => undefined);
 }
 
-function refuseUnlessPrivate(path: string, stats: Stats): void {
+function makePrivate(path: string, stats: Stats, say: (text: string) => void): void {
   const uid = process.getuid?.();
   if (!stats.isDirectory()) throw new SvcError('SVC_HOME_UNUSABLE', `${path} is not a folder.`);
   if (uid !== undefined && stats.uid !== uid) {
@@ -76,9 +77,13 @@ function refuseUnlessPrivate(path: string, stats: Stats): void {
       hint: 'Set SVC_HOME to a folder of your own.',
     });
   }
-  if ((stats.mode & othersBits) !== 0) {
-    throw new SvcError('SVC_HOME_UNUSABLE', `The folder ${path} is open to other users, and secrets would lie in it.`, {
+  if ((stats.mode & othersBits) === 0) return;
+  if ((stats.mode & othersWriteBits) !== 0) {
+    throw new SvcError('SVC_HOME_UNUSABLE', `The folder ${path} can be written by other users, and secrets would lie in it.`, {
       hint: `Run: chmod 700 ${path}`,
     });
   }
+  // The usual result of mkdir: others could read, but nobody can have put anything into it.
+  chmodSync(path, 0o700);
+  say(`Other users could read the folder ${path}; it is private now.`);
 }
