@@ -49,6 +49,8 @@ export interface ServiceContext {
   /** Reads the metrics of a replica's engine; undefined when they are missing. Never throws. */
   measure(address: ReplicaAddress, path: string, signal: AbortSignal): Promise<EngineMetrics | undefined>;
   occupied(): readonly OccupiedLocation[];
+  /** See `highestPrice` in `domain/cost-limit.ts`; `launch` is the key of a replica. */
+  highestPrice(launch: string): number | undefined;
   /** See `wakeOrder` in `domain/placement/wake.ts`. */
   wakeOrder(task: Task): PlacementFacts['readySeconds'];
   /** Reads the service, decides and writes. Retries when another writer was faster. Does nothing without a service. */
