@@ -21,6 +21,7 @@ const searchCauses = new Set([
   'boot-failed',
   'machine-released',
   'waiting-for-capacity',
+  'cost-limit',
   'machine-up',
   'provision',
   'address',

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { aReplica, aService, aServiceSpec, aTask } from '../../test/support/builders.ts';
 import { aWorld, committed, ready } from '../../test/support/reconcile-world.ts';
-import { budgetOf } from './cost-limit.ts';
+import { budgetOf, highestPrice } from './cost-limit.ts';
 import type { OfferRecord, ReplicaRecord } from './records.ts';
 import { reconcile } from './reconcile.ts';
 
@@ -47,6 +47,34 @@ test('a launch is priced like replicas of its version and market: others may cos
   expect([allows(12, 2, 'spot'), allows(11, 2, 'spot')]).toEqual([true, false]);
   // Its price is unknown, so one is launched to learn it.
   expect([allows(12, 2, 'on-demand'), allows(11, 2, 'on-demand')]).toEqual([true, false]);
+});
+
+test('a version and market without a price does not wait for the first price of another one', () => {
+  const waiting = aReplica({ id: 1, state: 'PENDING', version: 1, market: 'spot' });
+  const budget = budgetOf(4, [waiting]);
+  expect(budget.allows({ version: 1, market: 'spot' })).toBe(false);
+  expect(budget.allows({ version: 1, market: 'on-demand' })).toBe(true);
+  expect(budget.allows({ version: 2, market: 'spot' })).toBe(true);
+});
+
+test('a machine may cost what the limit leaves after all other replicas and their asks', () => {
+  const replicas = [
+    ready(1, { ...priced(1), key: 'a' }),
+    aReplica({ id: 2, state: 'SHUTTING_DOWN', key: 'b', ...priced(2) }),
+    aReplica({ id: 3, state: 'TERMINATED', key: 'c', ...priced(50) }),
+    aReplica({ id: 4, state: 'PENDING', key: 'd' }),
+    aReplica({ id: 5, state: 'PROVISIONING', key: 'own', ...priced(9) }),
+  ];
+  const prices = new Map([
+    ['d', 0.5],
+    ['own', 9],
+  ]);
+  const most = (limitUsd: number | undefined): number | undefined =>
+    highestPrice(limitUsd, replicas, 'own', (launch) => prices.get(launch) ?? 0);
+  expect(most(5)).toBeCloseTo(1.5);
+  expect(most(undefined)).toBeUndefined();
+  // A free machine is always within the limit.
+  expect(most(1)).toBeCloseTo(0);
 });
 
 test('without a known price, one replica at a time is launched', () => {

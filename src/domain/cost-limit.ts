@@ -4,6 +4,9 @@ import { countReplicas } from './plan.ts';
 import type { ReplicaRecord } from './records.ts';
 import { isEnded } from './replica/replica-state.ts';
 
+/** Sums of prices such as 0.1 are not exact. Far below a price, US dollars. */
+const roundingUsd = 1e-9;
+
 /** What a service may still launch within its price limit. */
 interface Budget {
   /** Whether one more replica is within the limit; it then counts. */
@@ -12,9 +15,12 @@ interface Budget {
   readonly refused: number;
 }
 
+const keyOf = ({ version, market }: Pick<ReplicaRecord, 'version' | 'market'>): string => `${version} ${market}`;
+
 /**
  * A launch is priced like the newest replica of its version and market with a machine, as is each replica that waits for
- * one. While no price is known, one replica at a time is launched. Replicas that terminate still cost.
+ * one. While that price is unknown, one replica of the version and market at a time is launched. Replicas that terminate
+ * still cost. The search for a machine compares its real price with `highestPrice`.
  */
 export function budgetOf(limitUsd: number | undefined, replicas: readonly ReplicaRecord[]): Budget {
   const usualOf = ({ version, market }: Pick<ReplicaRecord, 'version' | 'market'>): number | undefined =>
@@ -22,7 +28,7 @@ export function budgetOf(limitUsd: number | undefined, replicas: readonly Replic
       ?.hourlyUsd;
   const paid = replicas.filter(({ state }) => !isEnded(state));
   const waiting = paid.filter(({ offer }) => offer === null);
-  let unknown = waiting.filter((one) => usualOf(one) === undefined).length;
+  const unknown = new Set(waiting.filter((one) => usualOf(one) === undefined).map(keyOf));
   let known = [...paid.flatMap(({ offer }) => offer?.hourlyUsd ?? []), ...waiting.flatMap((one) => usualOf(one) ?? [])].reduce(
     (sum, usd) => sum + usd,
     0,
@@ -31,12 +37,11 @@ export function budgetOf(limitUsd: number | undefined, replicas: readonly Replic
   return {
     allows(launch) {
       const usual = usualOf(launch);
-      // Sums of prices such as 0.1 are not exact.
-      const isWithin = limitUsd === undefined || (usual === undefined ? known < limitUsd : known + usual <= limitUsd + 1e-9);
+      const isWithin = limitUsd === undefined || (usual === undefined ? known < limitUsd : known + usual <= limitUsd + roundingUsd);
       if (!isWithin) refused++;
       // It waits for the first price. The limit does not refuse it.
-      else if (usual === undefined && unknown > 0 && limitUsd !== undefined) return false;
-      else if (usual === undefined) unknown++;
+      else if (usual === undefined && unknown.has(keyOf(launch)) && limitUsd !== undefined) return false;
+      else if (usual === undefined) unknown.add(keyOf(launch));
       else known += usual;
       return isWithin;
     },
@@ -44,6 +49,23 @@ export function budgetOf(limitUsd: number | undefined, replicas: readonly Replic
       return refused;
     },
   };
+}
+
+/**
+ * The highest price that the next machine of a launch may have, US dollars per hour for all its nodes; undefined: there is
+ * no limit. All replicas that have not ended count with their offers. `held` is what another launch asks for now: its
+ * record may not show it yet. At least 0, because a free machine never exceeds the limit.
+ */
+export function highestPrice(
+  limitUsd: number | undefined,
+  replicas: readonly Pick<ReplicaRecord, 'key' | 'state' | 'offer'>[],
+  launch: string,
+  held: (launch: string) => number,
+): number | undefined {
+  if (limitUsd === undefined) return undefined;
+  const others = replicas.filter(({ key, state }) => key !== launch && !isEnded(state));
+  const spent = others.reduce((sum, { key, offer }) => sum + Math.max(offer?.hourlyUsd ?? 0, held(key)), 0);
+  return Math.max(0, limitUsd - spent) + roundingUsd;
 }
 
 /** Remembers whether the limit of the price keeps replicas from being launched, for the status; an event says it once. */

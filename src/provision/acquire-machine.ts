@@ -1,6 +1,6 @@
 import { locationName } from '../domain/location-name.ts';
 import { kindOf, type OccupiedLocation, type PlaceableOffer, type PlacementFacts, type Refusal } from '../domain/placement.ts';
-import { nextMove, type AskReason } from '../domain/placement/next-move.ts';
+import { nextMove, reopeningOf, type AskReason } from '../domain/placement/next-move.ts';
 import { rankCandidates } from '../domain/placement/rank.ts';
 import { nextAttemptAt, refusalOf, type Refused } from '../domain/placement/refusals.ts';
 import { memoryFor } from '../domain/spot/known-markets.ts';
@@ -15,7 +15,8 @@ import { releaseMachine, waitUntilRunning } from './machine.ts';
 import { surveyOffers, type MachineCandidate } from './offers.ts';
 import type { ProviderState } from './providers.ts';
 import type { PlacementHistory } from './placement-history.ts';
-import type { SearchStep } from './search-steps.ts';
+import { splitByPrice, tooDearStep, type PriceLimit } from './price-limit.ts';
+import { describeStep, type SearchStep } from './search-steps.ts';
 
 /** Input of `obtainMachine`. */
 export interface MachineRequest {
@@ -32,6 +33,8 @@ export interface MachineRequest {
   readonly providers: () => Promise<readonly ProviderState[]>;
   readonly history: PlacementHistory;
   occupied(): readonly OccupiedLocation[];
+  /** The highest price of all nodes that a limit allows now, US dollars per hour. Absent, or undefined: no limit. */
+  readonly mostUsd?: () => number | undefined;
   /** Specification for a candidate's resource alternative. The search adds the tag `svc-key`. */
   spec(candidate: MachineCandidate): MachineSpec;
   /** Unique per purpose of the machine (a replica). Prefix of the idempotency key of each ask; see `askKey`. */
@@ -60,7 +63,7 @@ const bootLimitMs = 900_000;
 /** Older offers are collected again, ms: providers get enabled, and prices change. */
 const offersAgeMs = 60_000;
 
-/** Delay before the next survey when no provider has an offer, ms. */
+/** Delay before the next survey when no provider has an offer, and before a price limit is compared again, ms. */
 const nothingPauseMs = 15_000;
 
 const bootRemedy = 'Correct what that names in the task; an image is its resources.image_id.';
@@ -161,6 +164,10 @@ class Search {
   /** A `waiting` step was recorded for the time until then, ms since the epoch. */
   #announced = 0;
   #reported: string | undefined;
+  /** The text of the last `too-dear` step, unless another step explained the wait since. */
+  #tooDear: string | undefined;
+  /** Ends the holds on prices of machines that this search accepted. */
+  readonly #releases: (() => void)[] = [];
   #isOver = false;
 
   constructor(request: MachineRequest, failures: BootFailures) {
@@ -180,22 +187,25 @@ class Search {
       await this.#collect(signal);
       const facts = this.#facts();
       const now = clock.monotonic();
-      const move = nextMove(rankCandidates(this.#candidates, facts), key, {
+      const limit = this.#priceLimit();
+      const [allowed, tooDear] = splitByPrice(this.#candidates, limit);
+      const move = nextMove(rankCandidates(allowed, facts), key, {
         pending: history.pending,
         given: history.given(now),
-        reopening: reopening(this.#candidates, facts, now),
+        reopening: reopeningOf(allowed, facts, now),
         preference: facts,
         now,
       });
       // No await between the decision and `history.asking`: two launches must not choose the same offer.
       if (move.type === 'ask') void this.#ask(move.candidate, move.why);
       if (move.type === 'wait') await this.#pause(move.until === undefined ? undefined : move.until - now, signal);
-      if (move.type === 'none') await this.#waitForRefusals(signal);
+      if (move.type === 'none') await this.#waitForRefusals(tooDear, limit, signal);
     }
   }
 
   end(): void {
     this.#isOver = true;
+    for (const release of this.#releases.splice(0)) release();
     for (const outcome of this.#outcomes.splice(0)) if ('given' in outcome) this.#releaseMachine(outcome.given);
   }
 
@@ -242,6 +252,12 @@ class Search {
     );
   }
 
+  /** Asked before each step of the search: it changes with each launch and end. */
+  #priceLimit(): PriceLimit {
+    const { nodes = 1, mostUsd } = this.#request;
+    return { nodes, mostUsd: mostUsd?.() ?? Number.POSITIVE_INFINITY };
+  }
+
   #facts(): PlacementFacts {
     const { alternatives, history, clock, placer, zoneOrder, readySeconds, search = '' } = this.#request;
     const occupied = [...this.#request.occupied(), ...history.asked];
@@ -255,6 +271,8 @@ class Search {
     const { offer } = candidate;
     const askedAt = clock.monotonic();
     const ask = history.asking(key, offer, askedAt, clock.now());
+    const release = history.hold(key, offer.hourlyUsd * (this.#request.nodes ?? 1));
+    let isKept = false;
     try {
       const provider = this.#providers.find(({ name }) => name === offer.provider)?.provider;
       if (provider === undefined)
@@ -265,40 +283,45 @@ class Search {
       const kindKey = askKey(key, offer, this.#failures.rounds.get(kindOf(offer)));
       const tagged = { ...spec, tags: { ...spec.tags, 'svc-key': kindKey } };
       const answer = await requestMachine({ provider, offer, spec: tagged, key: kindKey }, clock, background);
-      await this.#take(answer, { provider, offer, alternative: candidate.alternative, askedAt }, kindKey);
+      isKept = await this.#take(answer, { provider, offer, alternative: candidate.alternative, askedAt }, kindKey);
     } catch (error) {
       history.trialEnded(key, offer, clock.now());
       this.#outcomes.push({ error });
     } finally {
       ask.end();
+      if (isKept && !this.#isOver) this.#releases.push(release);
+      else release();
     }
   }
 
-  async #take(answer: Answer, asked: Omit<AcceptedMachine, 'machineId'>, kindKey: string): Promise<void> {
+  /** Returns whether the search has the machine. */
+  async #take(answer: Answer, asked: Omit<AcceptedMachine, 'machineId'>, kindKey: string): Promise<boolean> {
     const { clock, history, key, background } = this.#request;
     const { provider, offer } = asked;
     if (answer.type === 'given') {
       const given = { ...asked, machineId: answer.machineId };
       history.gave(offer, clock.monotonic());
       // The search keeps one machine.
-      if (this.#isOver || this.#outcomes.length > 0) return this.#releaseMachine(given);
-      this.#outcomes.push({ given });
-      return undefined;
+      const isKept = !this.#isOver && this.#outcomes.length === 0;
+      if (isKept) this.#outcomes.push({ given });
+      else this.#releaseMachine(given);
+      return isKept;
     }
     if (answer.type === 'failed') {
       history.trialEnded(key, offer, clock.now());
       this.#outcomes.push({ error: answer.error });
-      return undefined;
+      return false;
     }
     const { refused, unclear } = answer;
     if (!unclear) history.trialEnded(key, offer, clock.now());
     history.refused(offer, refused, clock.now());
     if (unclear) history.keepBusy(releaseMachine(provider, { key: kindKey }, clock, background));
     const until = refusalOf(offer, history.memory.refusals, clock.now())?.until ?? clock.now();
-    if (this.#isOver) return undefined;
+    if (this.#isOver) return false;
     await this.#request.step({ type: 'refused', offer, refused, until });
     this.#reported = reasonOf(offer, refused.reason);
-    return undefined;
+    this.#tooDear = undefined;
+    return false;
   }
 
   #releaseMachine(given: AcceptedMachine): void {
@@ -333,14 +356,21 @@ class Search {
     }
   }
 
-  /** For the case that no ask is allowed or pending: waits until the first refusal ends or new offers may exist. */
-  async #waitForRefusals(signal: AbortSignal): Promise<void> {
+  /**
+   * For the case that no ask is allowed or pending: waits until the first refusal ends, new offers may exist, or the limit
+   * may allow more. `dearer`: the candidates above the limit.
+   */
+  async #waitForRefusals(dearer: readonly MachineCandidate[], limit: PriceLimit, signal: AbortSignal): Promise<void> {
     const { clock, history } = this.#request;
     const { refusals } = history.memory;
     const now = clock.now();
-    const offers = this.#candidates.map(({ offer }) => offer);
+    const tooDear = dearer.filter(({ offer }) => refusalOf(offer, refusals, now) === undefined);
+    const step = tooDearStep(tooDear, limit);
+    const text = step && describeStep(step);
+    const above = new Set(tooDear);
+    const offers = this.#candidates.filter((candidate) => !above.has(candidate)).map(({ offer }) => offer);
     const until = nextAttemptAt(offers, refusals, now) ?? now + nothingPauseMs;
-    if (now >= this.#announced) {
+    if (now >= this.#announced && (offers.length > 0 || step === undefined)) {
       this.#announced = until;
       const refused = offers.flatMap((offer) => {
         const refusal = refusalOf(offer, refusals, now);
@@ -351,8 +381,11 @@ class Search {
       const isReported = reasons.length === 1 && reasons[0] === this.#reported;
       this.#reported = undefined;
       if (!isReported) await this.#request.step({ type: 'waiting', until, reasons });
+      this.#tooDear = undefined;
     }
-    await this.#pause(until - now, signal);
+    if (step !== undefined && text !== this.#tooDear) await this.#request.step(step);
+    this.#tooDear = text;
+    await this.#pause((step === undefined ? until : Math.min(until, now + nothingPauseMs)) - now, signal);
   }
 }
 
@@ -360,13 +393,4 @@ const isOfNamespace = ({ kind, scope }: Refusal): boolean => kind === 'quota' &&
 
 function reasonOf(offer: Parameters<typeof locationName>[0], reason: string): string {
   return `${locationName(offer)}: ${reason}`;
-}
-
-/** Throttled candidates, each with the monotonic time at which throttling ends. */
-function reopening(candidates: readonly MachineCandidate[], { refusals, now }: PlacementFacts, monotonic: number) {
-  if (!refusals.some(({ kind, until }) => kind === 'throttled' && until > now)) return [];
-  return candidates.flatMap((candidate) => {
-    const refusal = refusalOf(candidate.offer, refusals, now);
-    return refusal?.kind === 'throttled' ? [{ candidate, at: monotonic + refusal.until - now }] : [];
-  });
 }

@@ -45,6 +45,7 @@ export class PlacementHistory {
   readonly #random: Random;
   readonly #open = new Map<PendingAsk, PlaceableOffer>();
   readonly #given = new Map<string, { offer: PlaceableOffer; machines: number; at: number }>();
+  readonly #held = new Set<{ readonly launch: string; readonly hourlyUsd: number }>();
   readonly #waiters = new Set<() => void>();
   readonly #work = new Set<Promise<unknown>>();
 
@@ -95,6 +96,23 @@ export class PlacementHistory {
         if (this.#open.delete(ask)) this.#notify();
       },
     };
+  }
+
+  /**
+   * Counts the price of an ask, US dollars per hour for all nodes, until the returned function is called. It must be
+   * called when the ask was refused, or when the launch's record has the machine.
+   */
+  hold(launch: string, hourlyUsd: number): () => void {
+    const hold = { launch, hourlyUsd };
+    this.#held.add(hold);
+    return () => {
+      if (this.#held.delete(hold)) this.#notify();
+    };
+  }
+
+  /** The highest price that a launch holds: it keeps one machine at most. 0: none. */
+  heldBy(launch: string): number {
+    return Math.max(0, ...[...this.#held].flatMap((hold) => (hold.launch === launch ? [hold.hourlyUsd] : [])));
   }
 
   /** Records what a search found in both markets. `search`: see `searchOf`. */

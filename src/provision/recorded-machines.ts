@@ -164,6 +164,7 @@ export function claimChange(
       return { offer: null, machineId: null, reason: describeStep(step) };
     case 'refused':
     case 'booting':
+    case 'too-dear':
     case 'waiting':
       return { reason: describeStep(step) };
     case 'surplus':

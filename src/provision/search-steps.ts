@@ -28,6 +28,8 @@ export type SearchStep =
     }
   /** Another location gave a machine first; svc terminated this one. */
   | { readonly type: 'surplus'; readonly offer: Offer; readonly machineId: MachineId }
+  /** The price of the cheapest remaining offer, for all nodes, is above what the service's price limit leaves. */
+  | { readonly type: 'too-dear'; readonly offer: Offer; readonly hourlyUsd: number; readonly mostUsd: number }
   | { readonly type: 'waiting'; readonly until: number; readonly reasons: readonly string[] };
 
 /** Why an accepted machine never ran, and when its provider is asked again. */
@@ -64,6 +66,10 @@ export function describeStep(step: SearchStep): string {
       return `Machine ${step.machineId} is given up. ${whyLost(step)}`;
     case 'surplus':
       return `${locationName(step.offer)} created machine ${step.machineId} after another location had created one; it was terminated.`;
+    case 'too-dear': {
+      const { offer, hourlyUsd, mostUsd } = step;
+      return `max_hourly_cost leaves ${hourlyPrice(mostUsd)} for this replica, and ${offer.instanceType} at ${locationName(offer)} costs ${hourlyPrice(hourlyUsd)}. It is asked for once the other replicas cost less.`;
+    }
     case 'waiting': {
       const { reasons, until } = step;
       const more = reasons.length > shownReasons ? ` (and ${reasons.length - shownReasons} more)` : '';

@@ -31,9 +31,6 @@ const zones: readonly Offer[] = ['a', 'b', 'c'].flatMap((zone) => [
   { ...onDemand, zone, spot: true, hourlyUsd: 0.3 },
 ]);
 
-/** The price of the most expensive offer, US dollars per hour. */
-export const highestUsd = onDemand.hourlyUsd;
-
 type Market = 'on demand' | 'use_spot' | 'dynamic_fallback' | 'hedge';
 const placements: Readonly<Record<Market, Partial<ReplicaPolicy>>> = {
   'on demand': {},

@@ -5,10 +5,8 @@ import { expectedReplica, measuredStartSeconds } from '../../domain/expected-rep
 import { reconcile } from '../../domain/reconcile.ts';
 import { provenVersionOf } from '../../domain/rollout.ts';
 import { newReplica, type NewEvent, type ReplicaRecord, type ServiceRecord, subjectEvent } from '../../domain/records.ts';
-import type { OccupiedLocation, PlacementFacts } from '../../domain/placement.ts';
-import { wakeOrder } from '../../domain/placement/wake.ts';
 import { nextMachineReport, withoutPastSilence, type MachineReport } from '../../domain/replica/replica-report.ts';
-import { isAlive, isEnded } from '../../domain/replica/replica-state.ts';
+import { isEnded } from '../../domain/replica/replica-state.ts';
 import type { Task } from '../../domain/task.ts';
 import type { EndpointInput } from './endpoint-publisher.ts';
 import { delayMs, type Backoff } from '../../shared/backoff.ts';
@@ -143,16 +141,14 @@ export class Reconciler implements Loop {
     this.#context.wake();
   }
 
-  /** Locations where living replicas have a machine, for spreading. */
-  occupied(): readonly OccupiedLocation[] {
-    return [...this.#drivers.values()].flatMap(({ handle: { record, state } }) =>
-      record.offer !== null && record.machineId !== null && isAlive(state) ? [record.offer] : [],
-    );
+  /** The replicas of the last pass, with their newest records. */
+  get replicas(): readonly ReplicaRecord[] {
+    return this.#newest(this.#listed);
   }
 
-  /** How the search for one more machine of this task ranks locations by time now. */
-  wakeOrder(task: Task): PlacementFacts['readySeconds'] {
-    return wakeOrder(task, { queued: this.#balancer.view.queued, replicas: this.#newest(this.#listed) });
+  /** The price limit of the service's version, US dollars per hour. */
+  get limitUsd(): number | undefined {
+    return this.#service && this.#versions.get(this.#service.version)?.service?.maxHourlyCost;
   }
 
   /** The records as this process last wrote them; those without a handle as they were listed. */

@@ -90,6 +90,7 @@ async function machineFor(context: ServiceContext, handle: ReplicaHandle, log: P
       providers: () => context.states(),
       history: context.history,
       occupied: () => context.occupied(),
+      mostUsd: () => context.highestPrice(record.key),
       spec: ({ alternative }) => machineSpec(context, record.id, task, alternatives.choices[alternative]),
       key: record.key,
       clock: context.clock,
@@ -157,6 +158,7 @@ const stepCauses: Readonly<Record<Exclude<SearchStep['type'], 'detail'>, string>
   booting: 'booting',
   lost: 'boot-failed',
   surplus: 'machine-released',
+  'too-dear': 'cost-limit',
   waiting: 'waiting-for-capacity',
 };
 

@@ -1,5 +1,8 @@
 import type { RemoteControllerInfo } from '../../domain/remote-controller-info.ts';
 import { tlsRefused } from '../../domain/balancer-link.ts';
+import { highestPrice } from '../../domain/cost-limit.ts';
+import { locationsOf } from '../../domain/placement/occupied.ts';
+import { wakeOrder } from '../../domain/placement/wake.ts';
 import type { Task } from '../../domain/task.ts';
 import { PlacementHistory, placementAfterRestart } from '../../provision/placement-history.ts';
 import type { Clock } from '../../shared/clock.ts';
@@ -90,8 +93,9 @@ export async function runService(deps: ServiceDeps, stop: AbortController): Prom
     probe: deps.probe,
     measure: deps.measure,
     tellEngine: deps.tellEngine,
-    occupied: () => reconciler.occupied(),
-    wakeOrder: (task) => reconciler.wakeOrder(task),
+    occupied: () => locationsOf(reconciler.replicas),
+    highestPrice: (launch) => highestPrice(reconciler.limitUsd, reconciler.replicas, launch, (other) => context.history.heldBy(other)),
+    wakeOrder: (task) => wakeOrder(task, { queued: balancer.view.queued, replicas: reconciler.replicas }),
     async changeService(decide) {
       await compareAndSwap(
         () => store.services.get(name, key),

@@ -52,6 +52,8 @@ export interface ServiceContext {
   /** Makes a replica's engine sleep or wake up. Never throws. */
   tellEngine(address: ReplicaAddress, path: string, signal: AbortSignal): Promise<EngineAnswer>;
   occupied(): readonly OccupiedLocation[];
+  /** See `highestPrice` in `domain/cost-limit.ts`; `launch` is the key of a replica. */
+  highestPrice(launch: string): number | undefined;
   /** See `wakeOrder` in `domain/placement/wake.ts`. */
   wakeOrder(task: Task): PlacementFacts['readySeconds'];
   /** Reads the service, decides and writes. Retries when another writer was faster. Does nothing without a service. */

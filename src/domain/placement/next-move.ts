@@ -1,5 +1,6 @@
-import { kindOf, type Candidate } from '../placement.ts';
+import { kindOf, type Candidate, type PlacementFacts } from '../placement.ts';
 import { isPreferred, type Preference } from './rank.ts';
+import { refusalOf } from './refusals.ts';
 
 /** A request to a provider that has not been answered yet. Times are monotonic ms. */
 export interface PendingAsk {
@@ -104,4 +105,17 @@ export function nextMove<C extends Candidate>(ranked: readonly C[], launch: stri
     return { type: 'wait', until: ripe.reduce((first, time) => Math.min(first, time)) };
   }
   return { type: 'ask', candidate: next, why: own.length > 0 ? 'slow-answer' : index > 0 ? 'better-busy' : 'best' };
+}
+
+/** Throttled candidates, each with the monotonic time at which throttling ends. */
+export function reopeningOf<C extends Candidate>(
+  candidates: readonly C[],
+  { refusals, now }: Pick<PlacementFacts, 'refusals' | 'now'>,
+  monotonic: number,
+): SearchView<C>['reopening'] {
+  if (!refusals.some(({ kind, until }) => kind === 'throttled' && until > now)) return [];
+  return candidates.flatMap((candidate) => {
+    const refusal = refusalOf(candidate.offer, refusals, now);
+    return refusal?.kind === 'throttled' ? [{ candidate, at: monotonic + refusal.until - now }] : [];
+  });
 }
