@@ -133,6 +133,10 @@ export const serviceView = z.strictObject({
   hourlyUsd: z.number(),
   reason: z.string().nullable(),
   update: updateView.optional().describe('Until all replicas are of `version`'),
+  lastScaling: z
+    .strictObject({ at: time, reason: z.string() })
+    .optional()
+    .describe('The last change of the number of replicas that the load requires'),
   costLimited: z.int().optional().describe('Replicas that `max_hourly_cost` keeps from being launched'),
   controllerPid: z.int().nullable().describe("Process of the service's reconciler"),
   balancerPid: z.int().nullable(),

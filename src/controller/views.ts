@@ -82,6 +82,7 @@ export function serviceView(
     hourlyUsd: replicas.reduce((sum, replica) => sum + (isEnded(replica.state) ? 0 : (replica.offer?.hourlyUsd ?? 0)), 0),
     reason: service.reason,
     ...updateView(service, replicas),
+    ...(service.memory.scaled && { lastScaling: { at: isoTime(service.memory.scaled.at), reason: service.memory.scaled.reason } }),
     ...(service.memory.costLimited === undefined ? {} : { costLimited: service.memory.costLimited }),
     controllerPid: processes.reconciler?.pid ?? null,
     balancerPid: processes.balancer?.pid ?? null,

@@ -86,7 +86,8 @@ test('bounds that change the target are an event, once', () => {
   const service = aService({ memory: { ...aService().memory, autoscaler }, nextReplicaId: 10 });
   const world = aWorld({ service, load: undefined });
   const decision = reconcile(world);
-  expect(decision.events[0]?.message).toBe('The bounds are 2 to 2 replicas: from 5 to 2 replicas.');
+  const reason = 'The bounds are 2 to 2 replicas: from 5 to 2 replicas.';
+  expect([decision.events[0]?.message, decision.service.memory?.scaled]).toEqual([reason, { at: world.now, reason }]);
   const again = reconcile(committed(world, decision));
   expect([again.events.filter(({ cause }) => cause === 'autoscale'), again.launch]).toEqual([[], []]);
 });

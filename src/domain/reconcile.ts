@@ -204,13 +204,13 @@ function autoscale(
   { task, policy }: { readonly task: Task; readonly policy: ReplicaPolicy },
   remaining: readonly ReplicaRecord[],
 ): number {
-  const { load, now } = draft.world;
+  const { load } = draft.world;
   const known = draft.memory.autoscaler;
   const before = known === null ? initialAutoscaler(policy) : { ...known, target: withinBounds(policy, known.target) };
   if (known !== null && known.target !== before.target) {
     draft.patch({ memory: { ...draft.memory, autoscaler: before } });
     const bounds = `The bounds are ${policy.minReplicas} to ${policy.maxReplicas} replicas`;
-    draft.event({ at: now, cause: 'autoscale', message: `${bounds}: from ${known.target} to ${countReplicas(before.target)}.` });
+    recordScaling(draft, `${bounds}: from ${known.target} to ${countReplicas(before.target)}.`);
   }
   if (load === undefined) return withinBounds(policy, before.target);
   const engines = enginesOf(draft.world, draft.replicas, policy);
@@ -223,9 +223,16 @@ function autoscale(
     const by = policy.autoscaler === undefined ? '' : ` (${policy.autoscaler})`;
     const busy = load.busy === 0 ? rate : `${rate}, ${load.busy} queued or in flight`;
     const reason = engines === undefined ? busy : `${busy}, ${describeEngines(engines)}`;
-    draft.event({ at: now, cause: 'autoscale', message: `${reason}${by}: from ${before.target} to ${countReplicas(after.target)}.` });
+    recordScaling(draft, `${reason}${by}: from ${before.target} to ${countReplicas(after.target)}.`);
   }
   return after.target;
+}
+
+/** The event says it once; the status shows the last one. */
+function recordScaling(draft: Draft, reason: string): void {
+  const { now: at } = draft.world;
+  draft.event({ at, cause: 'autoscale', message: reason });
+  draft.patch({ memory: { ...draft.memory, scaled: { at, reason } } });
 }
 
 /**

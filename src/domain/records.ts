@@ -39,6 +39,8 @@ export interface ServiceRecord {
 export interface ServiceMemory {
   readonly initialised: boolean;
   readonly autoscaler: AutoscalerMemory | null;
+  /** The last change of the number of replicas that the load requires, as a sentence for users; absent before one. */
+  readonly scaled?: { readonly at: number; readonly reason: string };
   readonly failures: readonly Failure[];
   readonly gaveUp: boolean;
   /** The newest version of which a replica was ever ready; absent before, and in records from before updates. */

@@ -55,6 +55,12 @@ test.for([60, 80, 200])('services and replicas in %d columns', (width) => {
 const withoutReplicas = (change: Partial<ServiceView>) =>
   renderServices([aServiceView({ replicas: [], targetReplicas: 3, ...change })], options).join('\n');
 
+test('the last scaling is shown with its reason', () => {
+  const reason = '3.10 requests/s in the last minute: from 1 to 2 replicas.';
+  const text = withoutReplicas({ lastScaling: { at: '2030-01-01T11:58:00.000Z', reason } });
+  expect(text).toContain(`chat: last scaling (2 mins ago): ${reason}`);
+});
+
 test('a price limit in force is shown', () => {
   expect(withoutReplicas({ costLimited: 2 })).toContain('max_hourly_cost does not allow 2 more replicas');
 });

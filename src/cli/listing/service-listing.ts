@@ -33,6 +33,7 @@ export function renderServices(services: readonly ServiceView[], options: Listin
     ...services.flatMap((service) => [
       ...exposedLine(service),
       ...updateLine(service),
+      ...scalingLine(service, options),
       ...costLine(service),
       ...balancersLine(service, options),
       ...crashLines(service, options),
@@ -58,6 +59,11 @@ function updateLine({ name, version, update, targetReplicas }: ServiceView): rea
   const held = update.paused ? `; held, to go on: svc serve resume ${name}` : '';
   const ready = `${update.replicasReady} of ${targetReplicas} replicas are ready`;
   return [`  ${name}: updating from version ${update.from} to ${version} (${update.mode}): ${ready}${share}${held}`];
+}
+
+function scalingLine({ name, lastScaling }: ServiceView, { now, width }: ListingOptions): readonly string[] {
+  if (lastScaling === undefined) return [];
+  return wrapText(`  ${name}: last scaling (${formatAge(lastScaling.at, now)}): ${oneLine(lastScaling.reason)}`, width, 4).split('\n');
 }
 
 function costLine({ name, costLimited }: ServiceView): readonly string[] {
