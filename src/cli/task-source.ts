@@ -9,6 +9,7 @@ import { loadTaskFile, type LoadedTask, type TaskOverrides } from '../spec/load-
 import { parseTask, serviceOf } from '../spec/parse-task.ts';
 import { setPolicyFields } from '../spec/set-policy-fields.ts';
 import type { TaskSource } from '../spec/task-document.ts';
+import { referencedNames } from '../spec/substitute.ts';
 import { refuseUnsupported } from '../spec/unsupported.ts';
 import type { CommandContext } from './command.ts';
 
@@ -45,13 +46,29 @@ export async function readServiceFile(path: string, args: TaskArgs, context: Com
   await checkTaskFiles(task, source);
   const warning = await checkTlsFiles(task, source, context.clock.now());
   const rows = describeService({ ...task, service }, source).filter(([, value]) => !unset.includes(value));
+  const warnings = [warning, probeWarning({ ...task, service })].flatMap((text) => (text === undefined ? [] : `Warning: ${text}`));
   const width = Math.max(...rows.map(([label]) => label.length));
   const summary = rows.map(([label, value]) => `${`${label}:`.padEnd(width + 3)}${value}`);
   return {
     task,
     body: bodyOf(source, context),
-    summary: [...summary, ...(warning === undefined ? [] : [`Warning: ${warning}`])],
+    summary: [...summary, ...warnings],
   };
+}
+
+/** A probe that sends `$NAME` itself as a header fails without a hint at the reason. */
+function probeWarning({
+  envs,
+  secrets,
+  service: { readinessProbe },
+}: Pick<Task, 'envs' | 'secrets'> & { readonly service: ServiceSpec }): string | undefined {
+  const { headers, postData = '' } = readinessProbe;
+  // A value may itself contain a `$`, and must not be shown.
+  const ofValues = new Set([...Object.values(envs), ...Object.values(secrets)].flatMap(referencedNames));
+  const names = [...new Set([...Object.values(headers), postData].flatMap(referencedNames))].filter((name) => !ofValues.has(name));
+  if (names.length === 0) return undefined;
+  const [subject, verb] = names.length === 1 ? ['it', 'is'] : ['they', 'are'];
+  return `The readiness probe has ${names.map((name) => `$${name}`).join(', ')}; ${subject} ${verb} sent unchanged, because envs and secrets do not declare ${names.length === 1 ? 'it' : 'them'}.`;
 }
 
 /**

@@ -9,6 +9,11 @@ export interface Variables {
 
 const reference = /\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))/g;
 
+/** The names that a text refers to, as `$NAME` or `${NAME}`. */
+export function referencedNames(text: string): readonly string[] {
+  return [...text.matchAll(reference)].map(([, braced, bare]) => braced ?? bare ?? '');
+}
+
 /**
  * Substitutes variables in a document's texts and keys. Only declared names are replaced: other `$` may mean something
  * to the program. Each text is handled by itself, so no value can change the structure around it. All results share one
@@ -44,7 +49,7 @@ export class Substitution {
   #scalar(node: ScalarNode, replace: (text: string) => string): ScalarNode {
     if (typeof node.value !== 'string' || !node.value.includes('$')) return node;
     const { values, missing } = this.#variables;
-    const names = [...node.value.matchAll(reference)].map((match) => match[1] ?? match[2] ?? '');
+    const names = referencedNames(node.value);
     if (names.some((name) => missing.has(name))) return { ...node, origin: 'withheld' };
     if (!names.some((name) => values.has(name))) return node;
     return { ...node, value: replace(node.value), origin: 'substituted' };
