@@ -41,6 +41,27 @@ const cases: readonly (readonly [UpdateMode, string, Partial<ReplicaPolicy>])[] 
   ['canary', 'the hedge', { spotPlacer: 'hedge' }],
 ];
 
+test('without a surge, an update replaces an old spot replica on demand', async () => {
+  const spec = aServiceSpec({ update: { ...defaultUpdate, surge: 0, maxUnavailable: 1 } });
+  const policy = { dynamicOndemandFallback: true, minReplicas: 3, maxReplicas: 3 };
+  const resources = { order: 'any', choices: [someResources({ useSpot: true })] } as const;
+  await withWorld(
+    async (world) => {
+      Object.assign(world.cloud.conduct, { bootMs: 3_000 });
+      await untilReady(world, 1, 'spot');
+      world.cloud.conduct.answerTo = (offer) =>
+        offer.spot ? { refusal: new ProviderRefusal('capacity', 'zone', 'fake: no spot machine is left.') } : {};
+      await updateWorld(world, { run: 'another program' });
+      expect((await untilReady(world, 2, 'on-demand')).fewest).toBe(2);
+      expect(new Set(await readyOf(world))).toEqual(new Set(['2 on-demand']));
+    },
+    policy,
+    1,
+    offers,
+    { resources, service: { ...spec, replicaPolicy: { ...spec.replicaPolicy, ...policy } } },
+  );
+});
+
 test.for(cases)('while spot is refused, a %s update with %s starts on demand', async ([mode, , placement]) => {
   const spec = aServiceSpec({ update: { ...defaultUpdate, mode, bakeSeconds: 20 } });
   const policy = { ...placement, minReplicas: 3, maxReplicas: 3 };
