@@ -51,7 +51,7 @@ export function reconcile(world: World): Decision {
   // Replicas that wait for a refused spot machine must not keep on-demand ones from being launched.
   const limits = stage.most === undefined ? stage : { ...stage, most: stage.most + waiting };
   const gateFor = (version: number): LaunchGate =>
-    gateOf(draft.service, version, attemptsAtOnce({ target: desired, fallback, limits }) + waiting, world.now);
+    gateOf(draft.service, version, attemptsAtOnce({ target: desired, fallback, limits }), world.now);
   const { gaveUp } = gateFor(world.service.version);
   if (gaveUp) withdrawShare(draft);
   // A version that never worked leaves the service to the last one that did.
