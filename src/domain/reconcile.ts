@@ -15,10 +15,10 @@ import { policyAt } from './replica-schedule.ts';
 import type { ReplicaEnd } from './replica/replica-report.ts';
 import { finalStates, isAlive, isEnded, isFailed } from './replica/replica-state.ts';
 import { needsReplacement, silentToEnd, type SilentReplica } from './replica/silent-machines.ts';
-import { attemptsAtOnce, isRolledOut, isSameProbe, isSameProgram, planRollout, provenVersionOf } from './rollout.ts';
+import { attemptsAtOnce, isRolledOut, isSameProbe, isSameProgram, planRollout, provenVersionOf, surgeOf } from './rollout.ts';
 import { firstToEnd } from './spot/hedge.ts';
 import { marketOf, type MarketCounts } from './spot/markets.ts';
-import { hedgeFor, splitByMarket } from './spot/split-by-market.ts';
+import { hedgeFor, splitByMarket, spotWait } from './spot/split-by-market.ts';
 import { serviceState, type ServiceState } from './service-state.ts';
 import type { ReplicaPolicy, Task } from './task.ts';
 import { advanceUpdate, isAccepted, isBlueGreen, isStaged, withdrawShare } from './update-stage.ts';
@@ -49,7 +49,10 @@ export function reconcile(world: World): Decision {
   const fallback = fallbackOf(draft);
   // Overprovisioned spot replicas have no fallback: without spot, an update must not wait for them.
   const enough = task.resources.choices.some(({ useSpot }) => useSpot) ? target : desired;
-  const limits = advanceUpdate(draft, { policy: task.service.update, target: desired, enough, fallback, remaining: serving });
+  const stage = advanceUpdate(draft, { policy: task.service.update, target: desired, enough, fallback, remaining: serving });
+  const { waiting, replaced: onDemand } = spotWait(world, serving, surgeOf(stage, desired));
+  // Replicas that wait for a refused spot machine must not keep on-demand ones from being launched.
+  const limits = stage.most === undefined ? stage : { ...stage, most: stage.most + waiting };
   const gateFor = (version: number): LaunchGate =>
     gateOf(draft.service, version, attemptsAtOnce({ target: desired, fallback, limits }), world.now);
   const { gaveUp } = gateFor(world.service.version);
@@ -64,7 +67,7 @@ export function reconcile(world: World): Decision {
   const moved = replicasToMove(recommended, desired, { policy: replicaPolicy, update: task.service.update });
   const remaining = serving.filter((replica) => !moved.includes(replica));
   const isApart = isBlueGreen(draft.memory, fallback);
-  const markets = splitByMarket(world, { remaining, moved, isApart, target, desired });
+  const markets = splitByMarket(world, { remaining, moved, isApart, replaced: onDemand, target, desired });
   scale(draft, task, { remaining, goal: { ...goal, markets, atLeast: target }, gateFor });
   const readyOthers = serving.filter(({ state }) => state === 'READY').length;
   const facts = { readyOthers, desired, graceMs: gracefulTerminationSeconds * 1_000, now: world.now };

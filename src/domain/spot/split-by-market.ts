@@ -1,9 +1,11 @@
 import type { World } from '../decision.ts';
+import type { Refusal } from '../placement.ts';
+import { covers } from '../placement/refusals.ts';
 import type { ReplicaRecord } from '../records.ts';
 import { isAlive } from '../replica/replica-state.ts';
 import { hedgeMarkets } from './hedge.ts';
 import { hedgeFactsOf } from './hedged-service.ts';
-import { searchOf } from './known-markets.ts';
+import { marketsFor, searchOf } from './known-markets.ts';
 import { marketOf, spotPlacerOf, wantedMarkets, type MarketCounts } from './markets.ts';
 
 interface SplitFacts {
@@ -13,6 +15,8 @@ interface SplitFacts {
   readonly moved: readonly ReplicaRecord[];
   /** Whether each version needs all its replicas: spot replicas of another one serve nothing for it. */
   readonly isApart: boolean;
+  /** See `spotWait`. */
+  readonly replaced: SpotWait['replaced'];
   /** What the load requires. */
   readonly target: number;
   /** The same with overprovisioning. */
@@ -20,14 +24,57 @@ interface SplitFacts {
 }
 
 /** Wanted replicas by market, for each version whose file does not leave the market to the search. */
-export function splitByMarket(world: World, { remaining, moved, isApart, ...numbers }: SplitFacts): ReadonlyMap<number, MarketCounts> {
+export function splitByMarket(
+  world: World,
+  { remaining, moved, isApart, replaced, ...numbers }: SplitFacts,
+): ReadonlyMap<number, MarketCounts> {
   const counts = [...world.versions].map(([version, task]) => {
-    const counted = isApart ? remaining.filter((replica) => replica.version === version) : remaining;
+    const isOwn = (replica: ReplicaRecord): boolean => replica.version === version;
+    const counted = remaining.filter((replica) => isOwn(replica) || !(isApart || replaced.includes(replica)));
     const readySpot = [...counted, ...moved].filter((replica) => replica.state === 'READY' && marketOf(replica) === 'spot').length;
     const facts = hedgeFor(world, version, inPlaceOf(moved, counted), numbers.desired);
     return [version, wantedMarkets(task, { ...numbers, readySpot, hedged: facts && hedgeMarkets(facts) })] as const;
   });
   return new Map(counts.flatMap(([version, wanted]) => (wanted === undefined ? [] : [[version, wanted] as const])));
+}
+
+/** A version of an update whose spot machines are refused. */
+interface SpotWait {
+  /** Its spot replicas without a machine. */
+  readonly waiting: number;
+  /**
+   * Ready spot replicas of other versions that the update replaces next. They do not count for the version, so it gets
+   * on-demand replicas for them, as a new service does. Otherwise the update would wait for spot.
+   */
+  readonly replaced: readonly ReplicaRecord[];
+}
+
+/**
+ * What an update does without spot machines. It applies while each zone has refused since the oldest waiting launch began,
+ * or had refused before and was not to be asked yet. A held update starts no other replicas.
+ */
+export function spotWait(
+  { service, versions }: Pick<World, 'service' | 'versions'>,
+  remaining: readonly ReplicaRecord[],
+  surge: number,
+): SpotWait {
+  const { placement, update } = service.memory;
+  const task = versions.get(service.version);
+  const zones = (task && marketsFor(placement, searchOf(task))?.spotZones) ?? [];
+  const ofSpot = remaining.filter((replica) => isAlive(replica.state) && marketOf(replica) === 'spot');
+  const waiting = ofSpot.filter(({ version, machineId }) => version === service.version && machineId === null);
+  const since = Math.min(...waiting.map(({ createdAt }) => createdAt));
+  const refusals = placement?.refusals.filter(({ kind, until, offer }) => offer.spot && kind !== 'throttled' && until >= since) ?? [];
+  const isRefused = zones.length > 0 && zones.every(({ zone }) => refusals.some((refusal) => coversZone(refusal, zone)));
+  if (update === undefined || update.paused !== undefined || !isRefused) return { waiting: 0, replaced: [] };
+  const replaced = ofSpot.filter(({ version, state }) => version !== service.version && state === 'READY').slice(0, surge);
+  return { waiting: replaced.length === 0 ? 0 : waiting.length, replaced };
+}
+
+/** Whether a refusal covers its own kind of machine in a zone; see `spotZoneOf`. */
+function coversZone(refusal: Refusal, key: string): boolean {
+  const [provider = '', region = '', zone = ''] = key.split('|');
+  return covers(refusal, { ...refusal.offer, provider, region, zone: zone === '' ? undefined : zone });
 }
 
 /**
