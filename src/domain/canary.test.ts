@@ -11,6 +11,7 @@ const outcomes = (responses: number, errors: number): ReplicaOutcomes => ({
   responses,
   errors,
   firstByteCounts: noWait.with(0, responses),
+  waitCounts: [],
 });
 
 const judge = (old: ReplicaOutcomes, next: ReplicaOutcomes, memory?: CanaryMemory): ReturnType<typeof judgeCanary> =>
@@ -49,6 +50,8 @@ test.each([
   ['3 times the first byte, sigma 1', { ...steady, next: { firstByteFactor: 3 } }, 0.95],
   ['constant first byte times 3', { ...steady, firstByte: () => 50, next: { firstByteFactor: 3 } }, 0.99],
   ['all requests fail', { ...steady, next: { errorShare: 1 }, seconds: 8 }, 0.99],
+  ['all requests hang', { ...steady, next: { hangShare: 1 } }, 0.99],
+  ['all requests hang, as many as others', { ...steady, share: 0.5, next: { hangShare: 1 } }, 0.99],
 ])('a bad version is found within 60 s at 20 requests/s: %s', (_, traffic, power) => {
   expect(worseRuns(traffic, 100)).toBeGreaterThanOrEqual(100 * power);
 });
@@ -84,6 +87,17 @@ test('two failures of the first two requests suffice at a share of 5 %', () => {
 test('an outage behind both versions is no evidence', () => {
   const first = judge(outcomes(190, 190), outcomes(10, 10));
   expect(judge(outcomes(380, 380), outcomes(20, 20), first.memory).verdict).toBe('undecided');
+});
+
+test('a version that hangs is described by how long its requests wait', () => {
+  const { last } = simulateCanary({ ...steady, firstByte: () => 50, next: { hangShare: 1 } }, 1);
+  expect(last.reason).toBe('The median of the time to first byte of version 2 is more than 16 s, of version 1 49 ms.');
+});
+
+test('requests that hang at both versions are no evidence', () => {
+  const waiting = (responses: number, waits: number): ReplicaOutcomes => ({ ...outcomes(responses, 0), waitCounts: [waits, waits] });
+  const first = judge(waiting(0, 190), waiting(0, 10));
+  expect(first.memory).toMatchObject({ windows: 1, evidence: judge(outcomes(19, 0), outcomes(1, 0)).memory.evidence });
 });
 
 test('a slower version is described by its times', () => {
