@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { firstByteDistributions, lognormal, simulateCanary, type CanaryTraffic } from '../../test/support/canary-traffic.ts';
-import { judgeCanary, type CanaryMemory } from './canary.ts';
+import { judgeCanary, memoryOf, summaryOf, type CanaryMemory } from './canary.ts';
 import { firstByteLimitsMs, type ReplicaOutcomes } from './outcomes.ts';
 
 const steady = { requestsPerSecond: 20, share: 0.05, firstByte: lognormal(100, 1), errorShare: 0, seconds: 60 };
@@ -128,4 +128,20 @@ test('the memory survives JSON, also with overwhelming evidence', () => {
   const { memory, verdict } = judge(outcomes(1_000_000, 0), outcomes(50_000, 50_000));
   expect(verdict).toBe('worse');
   expect(JSON.parse(JSON.stringify(memory))).toEqual(memory);
+});
+
+test('a stored summary is small, and the comparison goes on with it', () => {
+  const busy = {
+    ...steady,
+    requestsPerSecond: 3000,
+    share: 0.25,
+    firstByte: firstByteDistributions['LLM, 0.2 to 30 s'] ?? lognormal(100, 1),
+  };
+  const { memory } = simulateCanary({ ...busy, seconds: 60 }, 1).last;
+  const summary = summaryOf(memory);
+  expect(JSON.stringify(summary).length).toBeLessThan(4096);
+  const restored = memoryOf(JSON.parse(JSON.stringify(summary)));
+  const next = judge(outcomes(20, 0), outcomes(1, 1), restored).memory;
+  expect(next.windows).toBe(memory.windows + 1);
+  for (const [index, one] of memory.evidence.entries()) expect(restored.evidence[index]).toBeCloseTo(one, 1);
 });

@@ -21,7 +21,7 @@ import { countedIn, type ReplicaOutcomes } from './outcomes.ts';
  *
  * Persistence. The 1 % assumes that bad moments hit both versions alike. Single replicas have slow spells of their own,
  * and a canary may be one replica. `worse` because of times therefore also requires that the canary was slower for most
- * of about 40 s (`persistence`). This is a rule of thumb without a proof; `bench/canary/RESULTS.md` has measurements.
+ * of about 40 s (`canaryPersistence`). This is a rule of thumb without a proof; `bench/canary/RESULTS.md` has measurements.
  *
  * Limits. A bad machine, or a single replica's spell of errors, still looks like a bad version if the canary has few
  * replicas.
@@ -47,6 +47,31 @@ export interface CanaryMemory {
   readonly seen: { readonly old: ReplicaOutcomes; readonly next: ReplicaOutcomes };
   /** Outcomes of about the last 120 windows; older ones fade out. Effect sizes come from them. */
   readonly recent: { readonly old: ReplicaOutcomes; readonly next: ReplicaOutcomes };
+}
+
+/** The part of a memory that is stored with the update; at most 4 KB of JSON. */
+export type CanarySummary = Omit<CanaryMemory, 'seen'>;
+
+/** Rounds to three digits, and leaves out what has faded, so that the summary stays small. */
+export function summaryOf({ windows, evidence, stretches, recent }: CanaryMemory): CanarySummary {
+  const round = (value: number): number => (Math.abs(value) < 1e-3 ? 0 : Number(value.toPrecision(3)));
+  const short = ({ responses, errors, firstByteCounts, waitCounts = [] }: ReplicaOutcomes): ReplicaOutcomes => ({
+    responses: round(responses),
+    errors: round(errors),
+    firstByteCounts: firstByteCounts.map(round),
+    waitCounts: waitCounts.map(round),
+  });
+  return {
+    windows,
+    evidence: evidence.map(round),
+    stretches: stretches.map(({ firstByte, slowest }) => ({ firstByte: round(firstByte), slowest: round(slowest) })),
+    recent: { old: short(recent.old), next: short(recent.next) },
+  };
+}
+
+/** The memory with which another process goes on: it counts outcomes from 0. */
+export function memoryOf(summary: CanarySummary): CanaryMemory {
+  return { ...summary, seen: emptyMemory.seen };
 }
 
 /** The result of a comparison. `undecided` also means that the versions do not differ in a way that matters. */
@@ -80,7 +105,7 @@ type Stretch = Readonly<Record<'firstByte' | 'slowest', number>>;
  * Called every second, a stretch is 7 s: a spell of 10 s decides two of six at most. No window counts more than `most`,
  * so few very slow windows do not decide a stretch. One noisy stretch may disagree, but none may be below `least`.
  */
-const persistence = { windows: 7, stretches: 6, slower: 5, most: 0.3, least: -1 };
+export const canaryPersistence = { windows: 7, stretches: 6, slower: 5, most: 0.3, least: -1 };
 
 /**
  * The canary's odds of a worse rank are multiplied by `odds`. `firstByte` ranks all times; `slowest` only separates the
@@ -105,7 +130,7 @@ export function judgeCanary(outcomes: CanaryOutcomes, memory: CanaryMemory = emp
   };
   const next = memoryAfter(outcomes, memory, window);
   const fault = (isProven('errors', next) && moreErrors(outcomes, next)) || (isSlower(next) && slowerFirstByte(outcomes, next));
-  return { verdict: fault ? 'worse' : 'undecided', reason: fault || summaryOf(outcomes, next), memory: next };
+  return { verdict: fault ? 'worse' : 'undecided', reason: fault || figuresOf(outcomes, next), memory: next };
 }
 
 type Pair = CanaryMemory['recent'];
@@ -136,13 +161,13 @@ function rememberWindow(memory: CanaryMemory, window: Pair): Omit<CanaryMemory, 
 }
 
 function stretchesAfter({ windows, stretches }: CanaryMemory, histograms: ReturnType<typeof histogramsOf>): readonly Stretch[] {
-  const begins = windows % persistence.windows === 0;
+  const begins = windows % canaryPersistence.windows === 0;
   const current = (begins ? undefined : stretches.at(-1)) ?? { firstByte: 0, slowest: 0 };
   // The lowest odds of each measure: they speak for large effects too.
   const added = (measure: keyof Stretch, odds: number): number =>
-    current[measure] + Math.max(-persistence.most, Math.min(persistence.most, Math.log(evidenceOf(histograms[measure], odds))));
+    current[measure] + Math.max(-canaryPersistence.most, Math.min(canaryPersistence.most, Math.log(evidenceOf(histograms[measure], odds))));
   const stretch = { firstByte: added('firstByte', 2), slowest: added('slowest', 4) };
-  return [...(begins ? stretches : stretches.slice(0, -1)), stretch].slice(-persistence.stretches);
+  return [...(begins ? stretches : stretches.slice(0, -1)), stretch].slice(-canaryPersistence.stretches);
 }
 
 /** The requests of a window per measure, ordered from good to bad. Each of several histograms has requests of its own. */
@@ -170,7 +195,7 @@ const isSlower = (memory: CanaryMemory): boolean =>
 
 function persists(measure: keyof Stretch, { stretches }: CanaryMemory): boolean {
   const sums = stretches.map((stretch) => stretch[measure]);
-  return sums.filter((sum) => sum > 0).length >= persistence.slower && sums.every((sum) => sum > persistence.least);
+  return sums.filter((sum) => sum > 0).length >= canaryPersistence.slower && sums.every((sum) => sum > canaryPersistence.least);
 }
 
 /** The complaint about errors, or an empty text if their rise does not matter. */
@@ -195,7 +220,7 @@ function slowerFirstByte({ old, next }: CanaryOutcomes, { recent }: CanaryMemory
   return '';
 }
 
-function summaryOf(outcomes: CanaryOutcomes, { recent: { old, next }, windows }: CanaryMemory): string {
+function figuresOf(outcomes: CanaryOutcomes, { recent: { old, next }, windows }: CanaryMemory): string {
   const { version } = outcomes.next;
   if (windows === 0) return `There are no responses of version ${version} to compare yet.`;
   const medians = `${medianText(next)} and ${medianText(old)}`;
