@@ -17,6 +17,8 @@ const foundAt = (traffic: CanaryTraffic, count: number, firstSeed: number): read
 
 const steady = { requestsPerSecond: 20, share: 0.05, firstByte: lognormal(100, 1), errorShare: 0, seconds: 300 };
 
+const llm = firstByteDistributions['LLM, 0.2 to 30 s'] ?? steady.firstByte;
+
 print('# Canaries: simulated verdicts\n');
 print('Written by `node bench/canary/run.ts` in about ten minutes; the seeds are fixed. Without other words a case has');
 print('20 requests/s, a share of 5 %, a lognormal time to first byte (median 100 ms, sigma 1) and no errors. The judge is');
@@ -39,6 +41,10 @@ const bad: readonly (readonly [string, CanaryTraffic])[] = [
   ),
   ['3 × first byte, lognormal 1, share 50 %', { ...steady, share: 0.5, next: { firstByteFactor: 3 } }],
   ['3 × first byte, lognormal 1, 200 requests/s', { ...steady, requestsPerSecond: 200, next: { firstByteFactor: 3 } }],
+  ['100 % hang, lognormal 1', { ...steady, next: { hangShare: 1 } }],
+  ['100 % hang, lognormal 1, share 50 %', { ...steady, share: 0.5, next: { hangShare: 1 } }],
+  ['100 % hang, LLM, 0.2 to 30 s', { ...steady, firstByte: llm, next: { hangShare: 1 } }],
+  ['20 % hang, lognormal 1', { ...steady, next: { hangShare: 0.2 } }],
   ['1.5 × first byte, lognormal 0.3', { ...steady, firstByte: lognormal(100, 0.3), next: { firstByteFactor: 1.5 } }],
 ];
 for (const [name, traffic] of bad) {

@@ -134,6 +134,26 @@ test('outcomes: 5xx and cut responses are errors, 4xx are not', async () => {
   });
 });
 
+test('requests that hang at a version are counted by their age before they end', async () => {
+  const silent = scriptedReplica('');
+  await withReplicas([echo(), silent], async (...replicas) => {
+    await withBalancer(versioned(replicas, 1, 0), async (balancer) => {
+      await get(balancer.port);
+      const left = new AbortController();
+      const hanging = Array.from({ length: 3 }, () =>
+        fetch(balancer.url, { headers: { 'x-svc-version': '2' }, signal: left.signal }).catch(() => undefined),
+      );
+      const counts = await waitFor('waits', () =>
+        outcomesOf(balancer)['2']?.waitCounts?.[1] === 3 ? outcomesOf(balancer)['2'] : undefined,
+      );
+      expect(counts).toMatchObject({ responses: 0, errors: 0 });
+      expect(outcomesOf(balancer)['1']?.waitCounts?.every((count) => count === 0)).toBe(true);
+      left.abort();
+      await Promise.all(hanging);
+    });
+  });
+});
+
 test('a restarted balancer keeps the split without a reconciler, and counts outcomes from zero', async () => {
   await withReplicas([echo(), echo()], async (...replicas) => {
     await withTempHome(async (dir) => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { firstByteDistributions, lognormal, simulateCanary, type CanaryTraffic } from '../../test/support/canary-traffic.ts';
-import { judgeCanary, type CanaryMemory } from './canary.ts';
+import { judgeCanary, memoryOf, summaryOf, type CanaryMemory } from './canary.ts';
 import { firstByteLimitsMs, type ReplicaOutcomes } from './outcomes.ts';
 
 const steady = { requestsPerSecond: 20, share: 0.05, firstByte: lognormal(100, 1), errorShare: 0, seconds: 60 };
@@ -11,6 +11,7 @@ const outcomes = (responses: number, errors: number): ReplicaOutcomes => ({
   responses,
   errors,
   firstByteCounts: noWait.with(0, responses),
+  waitCounts: [],
 });
 
 const judge = (old: ReplicaOutcomes, next: ReplicaOutcomes, memory?: CanaryMemory): ReturnType<typeof judgeCanary> =>
@@ -49,6 +50,8 @@ test.each([
   ['3 times the first byte, sigma 1', { ...steady, next: { firstByteFactor: 3 } }, 0.95],
   ['constant first byte times 3', { ...steady, firstByte: () => 50, next: { firstByteFactor: 3 } }, 0.99],
   ['all requests fail', { ...steady, next: { errorShare: 1 }, seconds: 8 }, 0.99],
+  ['all requests hang', { ...steady, next: { hangShare: 1 } }, 0.99],
+  ['all requests hang, as many as others', { ...steady, share: 0.5, next: { hangShare: 1 } }, 0.99],
 ])('a bad version is found within 60 s at 20 requests/s: %s', (_, traffic, power) => {
   expect(worseRuns(traffic, 100)).toBeGreaterThanOrEqual(100 * power);
 });
@@ -86,6 +89,17 @@ test('an outage behind both versions is no evidence', () => {
   expect(judge(outcomes(380, 380), outcomes(20, 20), first.memory).verdict).toBe('undecided');
 });
 
+test('a version that hangs is described by how long its requests wait', () => {
+  const { last } = simulateCanary({ ...steady, firstByte: () => 50, next: { hangShare: 1 } }, 1);
+  expect(last.reason).toBe('The median of the time to first byte of version 2 is more than 16 s, of version 1 49 ms.');
+});
+
+test('requests that hang at both versions are no evidence', () => {
+  const waiting = (responses: number, waits: number): ReplicaOutcomes => ({ ...outcomes(responses, 0), waitCounts: [waits, waits] });
+  const first = judge(waiting(0, 190), waiting(0, 10));
+  expect(first.memory).toMatchObject({ windows: 1, evidence: judge(outcomes(19, 0), outcomes(1, 0)).memory.evidence });
+});
+
 test('a slower version is described by its times', () => {
   const { last } = simulateCanary({ ...steady, firstByte: () => 50, next: { firstByteFactor: 3 } }, 1);
   expect(last.reason).toBe('The median of the time to first byte of version 2 is 140 ms, of version 1 49 ms.');
@@ -114,4 +128,20 @@ test('the memory survives JSON, also with overwhelming evidence', () => {
   const { memory, verdict } = judge(outcomes(1_000_000, 0), outcomes(50_000, 50_000));
   expect(verdict).toBe('worse');
   expect(JSON.parse(JSON.stringify(memory))).toEqual(memory);
+});
+
+test('a stored summary is small, and the comparison goes on with it', () => {
+  const busy = {
+    ...steady,
+    requestsPerSecond: 3000,
+    share: 0.25,
+    firstByte: firstByteDistributions['LLM, 0.2 to 30 s'] ?? lognormal(100, 1),
+  };
+  const { memory } = simulateCanary({ ...busy, seconds: 60 }, 1).last;
+  const summary = summaryOf(memory);
+  expect(JSON.stringify(summary).length).toBeLessThan(4096);
+  const restored = memoryOf(JSON.parse(JSON.stringify(summary)));
+  const next = judge(outcomes(20, 0), outcomes(1, 1), restored).memory;
+  expect(next.windows).toBe(memory.windows + 1);
+  for (const [index, one] of memory.evidence.entries()) expect(restored.evidence[index]).toBeCloseTo(one, 1);
 });

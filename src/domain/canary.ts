@@ -1,11 +1,13 @@
 import { windowEvidence, type Histograms } from './canary-evidence.ts';
-import type { ReplicaOutcomes } from './outcomes.ts';
+import { levelHistograms, oneBucketFaster, quantileOf, slowestHistograms, type FirstByteTime } from './first-byte-levels.ts';
+import { countedIn, type ReplicaOutcomes } from './outcomes.ts';
 
 /**
  * Compares a canary with the old version while both serve. `judgeCanary` may be called at any time, as often as wanted:
  * if both versions are equal, the probability that it ever says `worse` is at most 1 % for the whole canary.
  *
- * Windows. A window holds the responses between two calls. Only responses of the same window are compared, so a slow
+ * Windows. A window holds the responses between two calls, and the requests that hang: one that waits for its first byte
+ * counts as one that takes at least that long (`first-byte-levels.ts`). Only responses of the same window are compared, so a slow
  * minute or an outage behind both versions is no evidence. A change of the canary's share is none either.
  *
  * Time. `windowEvidence` has an expectation of at most 1 if the versions are equal. The product over windows keeps this
@@ -19,10 +21,10 @@ import type { ReplicaOutcomes } from './outcomes.ts';
  *
  * Persistence. The 1 % assumes that bad moments hit both versions alike. Single replicas have slow spells of their own,
  * and a canary may be one replica. `worse` because of times therefore also requires that the canary was slower for most
- * of about 40 s (`persistence`). This is a rule of thumb without a proof; `bench/canary/RESULTS.md` has measurements.
+ * of about 40 s (`canaryPersistence`). This is a rule of thumb without a proof; `bench/canary/RESULTS.md` has measurements.
  *
  * Limits. A bad machine, or a single replica's spell of errors, still looks like a bad version if the canary has few
- * replicas. Requests that wait without a first byte are not seen until they end.
+ * replicas.
  */
 
 /**
@@ -47,6 +49,31 @@ export interface CanaryMemory {
   readonly recent: { readonly old: ReplicaOutcomes; readonly next: ReplicaOutcomes };
 }
 
+/** The part of a memory that is stored with the update; at most 4 KB of JSON. */
+export type CanarySummary = Omit<CanaryMemory, 'seen'>;
+
+/** Rounds to three digits, and leaves out what has faded, so that the summary stays small. */
+export function summaryOf({ windows, evidence, stretches, recent }: CanaryMemory): CanarySummary {
+  const round = (value: number): number => (Math.abs(value) < 1e-3 ? 0 : Number(value.toPrecision(3)));
+  const short = ({ responses, errors, firstByteCounts, waitCounts = [] }: ReplicaOutcomes): ReplicaOutcomes => ({
+    responses: round(responses),
+    errors: round(errors),
+    firstByteCounts: firstByteCounts.map(round),
+    waitCounts: waitCounts.map(round),
+  });
+  return {
+    windows,
+    evidence: evidence.map(round),
+    stretches: stretches.map(({ firstByte, slowest }) => ({ firstByte: round(firstByte), slowest: round(slowest) })),
+    recent: { old: short(recent.old), next: short(recent.next) },
+  };
+}
+
+/** The memory with which another process goes on: it counts outcomes from 0. */
+export function memoryOf(summary: CanarySummary): CanaryMemory {
+  return { ...summary, seen: emptyMemory.seen };
+}
+
 /** The result of a comparison. `undecided` also means that the versions do not differ in a way that matters. */
 export interface CanaryJudgement {
   readonly verdict: 'undecided' | 'worse';
@@ -54,8 +81,6 @@ export interface CanaryJudgement {
   readonly reason: string;
   readonly memory: CanaryMemory;
 }
-
-const bucketFactor = 2 ** (1 / 4);
 
 /** Smaller effects do not matter. Times within a factor of 2^(1/4), one bucket, are not evidence either. */
 const minimum = { errorShareRise: 0.01, errorShareFactor: 1.5, firstByteFactor: 1.25 };
@@ -80,7 +105,7 @@ type Stretch = Readonly<Record<'firstByte' | 'slowest', number>>;
  * Called every second, a stretch is 7 s: a spell of 10 s decides two of six at most. No window counts more than `most`,
  * so few very slow windows do not decide a stretch. One noisy stretch may disagree, but none may be below `least`.
  */
-const persistence = { windows: 7, stretches: 6, slower: 5, most: 0.3, least: -1 };
+export const canaryPersistence = { windows: 7, stretches: 6, slower: 5, most: 0.3, least: -1 };
 
 /**
  * The canary's odds of a worse rank are multiplied by `odds`. `firstByte` ranks all times; `slowest` only separates the
@@ -105,7 +130,7 @@ export function judgeCanary(outcomes: CanaryOutcomes, memory: CanaryMemory = emp
   };
   const next = memoryAfter(outcomes, memory, window);
   const fault = (isProven('errors', next) && moreErrors(outcomes, next)) || (isSlower(next) && slowerFirstByte(outcomes, next));
-  return { verdict: fault ? 'worse' : 'undecided', reason: fault || summaryOf(outcomes, next), memory: next };
+  return { verdict: fault ? 'worse' : 'undecided', reason: fault || figuresOf(outcomes, next), memory: next };
 }
 
 type Pair = CanaryMemory['recent'];
@@ -113,12 +138,13 @@ type Pair = CanaryMemory['recent'];
 function memoryAfter(outcomes: CanaryOutcomes, memory: CanaryMemory, window: Pair): CanaryMemory {
   const seen = { old: plain(outcomes.old), next: plain(outcomes.next) };
   if (hasFallen(window.old) || hasFallen(window.next)) return { ...memory, seen };
-  // The window stays open until both versions have answered: the responses of one version alone are no comparison.
-  if (window.old.responses === 0 || window.next.responses === 0) return memory;
+  // The window stays open until both versions have something to compare.
+  if (countedIn(window.old) === 0 || countedIn(window.next) === 0) return memory;
   return { ...rememberWindow(memory, window), seen };
 }
 
-const hasFallen = ({ responses, errors, firstByteCounts }: ReplicaOutcomes): boolean => Math.min(responses, errors, ...firstByteCounts) < 0;
+const hasFallen = ({ responses, errors, firstByteCounts, waitCounts = [] }: ReplicaOutcomes): boolean =>
+  Math.min(responses, errors, ...firstByteCounts, ...waitCounts) < 0;
 
 function rememberWindow(memory: CanaryMemory, window: Pair): Omit<CanaryMemory, 'seen'> {
   const { windows } = memory;
@@ -129,34 +155,35 @@ function rememberWindow(memory: CanaryMemory, window: Pair): Omit<CanaryMemory, 
   const prior = windows === 0 ? badFromStart : later;
   const evidence = alternatives.map(({ measure, odds, weight }, index) => {
     const before = (memory.evidence[index] ?? 0) + weight * prior;
-    return Math.min(mostEvidence, before * windowEvidence(histograms[measure], odds));
+    return Math.min(mostEvidence, before * evidenceOf(histograms[measure], odds));
   });
   return { windows: windows + 1, evidence, stretches: stretchesAfter(memory, histograms), recent };
 }
 
 function stretchesAfter({ windows, stretches }: CanaryMemory, histograms: ReturnType<typeof histogramsOf>): readonly Stretch[] {
-  const begins = windows % persistence.windows === 0;
+  const begins = windows % canaryPersistence.windows === 0;
   const current = (begins ? undefined : stretches.at(-1)) ?? { firstByte: 0, slowest: 0 };
   // The lowest odds of each measure: they speak for large effects too.
   const added = (measure: keyof Stretch, odds: number): number =>
-    current[measure] + Math.max(-persistence.most, Math.min(persistence.most, Math.log(windowEvidence(histograms[measure], odds))));
+    current[measure] + Math.max(-canaryPersistence.most, Math.min(canaryPersistence.most, Math.log(evidenceOf(histograms[measure], odds))));
   const stretch = { firstByte: added('firstByte', 2), slowest: added('slowest', 4) };
-  return [...(begins ? stretches : stretches.slice(0, -1)), stretch].slice(-persistence.stretches);
+  return [...(begins ? stretches : stretches.slice(0, -1)), stretch].slice(-canaryPersistence.stretches);
 }
 
-/** The responses of a window per measure, ordered from good to bad. */
-function histogramsOf(window: Pair, recent: Pair): Readonly<Record<Measure, Histograms>> {
-  const firstByte = { old: window.old.firstByteCounts, next: oneBucketFaster(window.next.firstByteCounts) };
+/** The requests of a window per measure, ordered from good to bad. Each of several histograms has requests of its own. */
+function histogramsOf(window: Pair, recent: Pair): Readonly<Record<Measure, readonly Histograms[]>> {
+  const levels = levelHistograms(window);
   // The limit comes from both versions together, so it favours neither.
   const all = plus(recent.old.firstByteCounts, oneBucketFaster(recent.next.firstByteCounts));
-  const limit = bucketAt(all, 0.95);
-  const atLimit = (counts: readonly number[]): readonly number[] => [total(counts.slice(0, limit)), total(counts.slice(limit))];
   return {
-    errors: { old: goodAndBad(window.old), next: goodAndBad(window.next) },
-    firstByte,
-    slowest: { old: atLimit(firstByte.old), next: atLimit(firstByte.next) },
+    errors: [{ old: goodAndBad(window.old), next: goodAndBad(window.next) }],
+    firstByte: levels.filter(({ next }) => next.some((count) => count > 0)),
+    slowest: [slowestHistograms(levels, bucketAt(all, 0.95))],
   };
 }
+
+const evidenceOf = (histograms: readonly Histograms[], odds: number): number =>
+  histograms.reduce((product, one) => product * windowEvidence(one, odds), 1);
 
 const goodAndBad = ({ responses, errors }: ReplicaOutcomes): readonly number[] => [responses - errors, errors];
 
@@ -168,7 +195,7 @@ const isSlower = (memory: CanaryMemory): boolean =>
 
 function persists(measure: keyof Stretch, { stretches }: CanaryMemory): boolean {
   const sums = stretches.map((stretch) => stretch[measure]);
-  return sums.filter((sum) => sum > 0).length >= persistence.slower && sums.every((sum) => sum > persistence.least);
+  return sums.filter((sum) => sum > 0).length >= canaryPersistence.slower && sums.every((sum) => sum > canaryPersistence.least);
 }
 
 /** The complaint about errors, or an empty text if their rise does not matter. */
@@ -186,35 +213,32 @@ function slowerFirstByte({ old, next }: CanaryOutcomes, { recent }: CanaryMemory
     ['median', 0.5],
     ['95th percentile', 0.95],
   ] as const) {
-    const oldMs = quantileMs(recent.old.firstByteCounts, share);
-    const nextMs = quantileMs(recent.next.firstByteCounts, share);
-    if (nextMs >= oldMs * minimum.firstByteFactor)
-      return `The ${name} of the time to first byte of version ${next.version} is ${timeText(nextMs)}, of version ${old.version} ${timeText(oldMs)}.`;
+    const [oldTime, nextTime] = [quantileOf(recent.old, share), quantileOf(recent.next, share)];
+    if (oldTime !== undefined && nextTime !== undefined && nextTime.ms >= oldTime.ms * minimum.firstByteFactor)
+      return `The ${name} of the time to first byte of version ${next.version} is ${timeText(nextTime)}, of version ${old.version} ${timeText(oldTime)}.`;
   }
   return '';
 }
 
-function summaryOf(outcomes: CanaryOutcomes, { recent: { old, next }, windows }: CanaryMemory): string {
+function figuresOf(outcomes: CanaryOutcomes, { recent: { old, next }, windows }: CanaryMemory): string {
   const { version } = outcomes.next;
   if (windows === 0) return `There are no responses of version ${version} to compare yet.`;
   const medians = `${medianText(next)} and ${medianText(old)}`;
   return `Version ${version} is not worse so far: ${errorsText(outcomes).replace(/\.$/, '')}; median times to first byte: ${medians}.`;
 }
 
-const medianText = ({ firstByteCounts }: ReplicaOutcomes): string =>
-  total(firstByteCounts) > 0 ? timeText(quantileMs(firstByteCounts, 0.5)) : 'unknown';
+function medianText(outcomes: ReplicaOutcomes): string {
+  const median = quantileOf(outcomes, 0.5);
+  return median === undefined ? 'unknown' : timeText(median);
+}
 
 const errorsText = ({ old, next }: CanaryOutcomes): string =>
   `${next.errors} of ${next.responses} requests of version ${next.version} failed, ` +
   `${old.errors} of ${old.responses} of version ${old.version}.`;
 
-const timeText = (ms: number): string => (ms < 1000 ? `${Number(ms.toPrecision(2))} ms` : `${Number((ms / 1000).toPrecision(2))} s`);
-
-/** Within a bucket times are taken as evenly spread on the logarithmic scale. */
-function quantileMs(counts: readonly number[], share: number): number {
-  const bucket = bucketAt(counts, share);
-  const before = total(counts.slice(0, bucket));
-  return bucketFactor ** (bucket - 1 + (share * total(counts) - before) / (counts[bucket] ?? 1));
+function timeText({ ms, isOpen }: FirstByteTime): string {
+  const text = ms < 1000 ? `${Number(ms.toPrecision(2))} ms` : `${Number((ms / 1000).toPrecision(2))} s`;
+  return isOpen ? `more than ${text}` : text;
 }
 
 /** The first bucket up to which at least this share of the responses lies. */
@@ -225,31 +249,37 @@ function bucketAt(counts: readonly number[], share: number): number {
   return Math.max(0, found);
 }
 
-const oneBucketFaster = ([first = 0, second = 0, ...rest]: readonly number[]): readonly number[] => [first + second, ...rest];
-
 const total = (numbers: readonly number[]): number => numbers.reduce((sum, number) => sum + number, 0);
 
-const plus = (a: readonly number[], b: readonly number[]): readonly number[] =>
+const plus = (a: readonly number[] = [], b: readonly number[] = []): readonly number[] =>
   Array.from({ length: Math.max(a.length, b.length) }, (_, index) => (a[index] ?? 0) + (b[index] ?? 0));
 
-const plain = ({ responses, errors, firstByteCounts }: ReplicaOutcomes): ReplicaOutcomes => ({ responses, errors, firstByteCounts });
+const plain = ({ responses, errors, firstByteCounts, waitCounts = [] }: ReplicaOutcomes): ReplicaOutcomes => ({
+  responses,
+  errors,
+  firstByteCounts,
+  waitCounts,
+});
 
 const sumOf = (faded: ReplicaOutcomes, added: ReplicaOutcomes): ReplicaOutcomes => ({
   responses: faded.responses * fadingPerWindow + added.responses,
   errors: faded.errors * fadingPerWindow + added.errors,
-  firstByteCounts: plus(
-    faded.firstByteCounts.map((count) => count * fadingPerWindow),
-    added.firstByteCounts,
-  ),
+  firstByteCounts: plus(fade(faded.firstByteCounts), added.firstByteCounts),
+  waitCounts: plus(fade(faded.waitCounts), added.waitCounts),
 });
+
+const fade = (counts: readonly number[] = []): readonly number[] => counts.map((count) => count * fadingPerWindow);
 
 const differenceOf = (now: ReplicaOutcomes, seen: ReplicaOutcomes): ReplicaOutcomes => ({
   responses: now.responses - seen.responses,
   errors: now.errors - seen.errors,
-  firstByteCounts: now.firstByteCounts.map((count, bucket) => count - (seen.firstByteCounts[bucket] ?? 0)),
+  firstByteCounts: minus(now.firstByteCounts, seen.firstByteCounts),
+  waitCounts: minus(now.waitCounts, seen.waitCounts),
 });
 
-const none: ReplicaOutcomes = { responses: 0, errors: 0, firstByteCounts: [] };
+const minus = (a: readonly number[] = [], b: readonly number[] = []): readonly number[] => a.map((count, index) => count - (b[index] ?? 0));
+
+const none: ReplicaOutcomes = { responses: 0, errors: 0, firstByteCounts: [], waitCounts: [] };
 const emptyMemory: CanaryMemory = {
   windows: 0,
   evidence: [],

@@ -1,3 +1,4 @@
+import type { CanarySummary } from './canary.ts';
 import type { LoadSignals } from './load-signals.ts';
 import type { BalancerReplica } from './balancer-link.ts';
 import { expectedReplica, measuredStartSeconds, type ExpectedReplica } from './expected-replica.ts';
@@ -32,6 +33,8 @@ export interface World {
   readonly isInventoryKnown: boolean;
   /** Why the requests to a canary show that it is worse, as a sentence for users; undefined while they do not. */
   readonly canaryFault?: string | undefined;
+  /** What the comparison of the canary has found, when it is time to store it. */
+  readonly canaryEvidence?: CanarySummary | undefined;
   /** Of all spot zones that services of this controller have used. */
   readonly zoneHistories: ZoneHistories;
   /**

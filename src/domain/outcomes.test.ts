@@ -20,6 +20,13 @@ test('increments contain only replicas whose counts grew, and add up to the late
   expect(outcomesSince({}, some)).toEqual(some);
 });
 
+const waiting = (waits: number): Outcomes => ({ 1: { responses: 5, errors: 0, firstByteCounts: [5], waitCounts: [waits, 0] } });
+
+test('a replica of which only waits grew is an increment', () => {
+  expect(outcomesSince(waiting(1), waiting(3))).toEqual({ 1: { responses: 0, errors: 0, firstByteCounts: [0], waitCounts: [2, 0] } });
+  expect(addOutcomes(some, waiting(1))[1]?.waitCounts).toEqual([1, 0]);
+});
+
 test('bucket limits grow by a quarter of an octave from 1 ms to more than 600 s', () => {
   expect([firstByteLimitsMs[0], firstByteLimitsMs[4], firstByteLimitsMs.length]).toEqual([1, 2, 78]);
   expect(firstByteLimitsMs.at(-1)).toBeGreaterThan(600_000);

@@ -1,3 +1,4 @@
+import type { CanarySummary } from './canary.ts';
 import type { ReplicaAddress } from '../shared/replica-address.ts';
 import type { ProcessIdentity } from '../shared/system/process-identity.ts';
 import type { AutoscalerMemory } from './autoscale.ts';
@@ -78,6 +79,8 @@ export interface UpdateProgress {
   readonly step?: number;
   /** When `share` reached the value of the step, or of the switch of `blue_green`. */
   readonly stepAt?: number | undefined;
+  /** Of a canary: what its comparison has found, so that another reconciler goes on with it. */
+  readonly evidence?: CanarySummary | undefined;
   /** Why the comparison of a canary stopped the update: a sentence for users. */
   readonly rejected?: string;
   /** Since when a user holds the update, and how many replicas and which share the new version had then. */

@@ -105,8 +105,10 @@ function advanceCanary(draft: Draft, update: UpdateProgress, { policy, target, r
   } else if (!isReached && update.stepAt !== undefined) {
     progress(draft, { stepAt: undefined });
   }
+  const { canaryEvidence } = draft.world;
+  if (canaryEvidence !== undefined) progress(draft, { evidence: canaryEvidence });
   const rejected = whyRejected(draft, update);
-  if (rejected !== undefined) progress(draft, { rejected, share: 0 });
+  if (rejected !== undefined) progress(draft, { rejected, share: 0, evidence: undefined });
   // The share of the last step is reached in floating-point numbers.
   const replacing = Math.floor(share * target + 1e-9);
   return {

@@ -1,9 +1,16 @@
 import { judgeCanary, type CanaryJudgement, type CanaryMemory } from '../../src/domain/canary.ts';
-import { firstByteLimitsMs, type ReplicaOutcomes } from '../../src/domain/outcomes.ts';
+import { firstByteLimitsMs, waitLimitsMs, type ReplicaOutcomes } from '../../src/domain/outcomes.ts';
 import { seededRandom, type Random } from '../../src/shared/random.ts';
 
 /** Draws one time to first byte. */
 export type FirstByte = (random: Random) => number;
+
+interface Badness {
+  readonly errorShare?: number;
+  readonly firstByteFactor?: number;
+  /** The share of the requests that get no answer within the simulation. */
+  readonly hangShare?: number;
+}
 
 /** Simulated traffic of a service with a canary. */
 export interface CanaryTraffic {
@@ -13,7 +20,7 @@ export interface CanaryTraffic {
   readonly firstByte: FirstByte;
   readonly errorShare: number;
   /** How version 2 differs; equal to version 1 without it. */
-  readonly next?: { readonly errorShare?: number; readonly firstByteFactor?: number; readonly badFromSecond?: number };
+  readonly next?: Badness & { readonly badFromSecond?: number };
   /** Minutes in which both versions are four times slower and 20 % of their requests fail, at random moments. */
   readonly bursts?: boolean;
   /** Every replica is bad on its own for 10 s at random moments, 10 % of its time. `share` is that of whole replicas. */
@@ -55,9 +62,15 @@ interface Counts {
   responses: number;
   errors: number;
   readonly firstByteCounts: number[];
+  readonly waitCounts: number[];
 }
 
-const zero = (): Counts => ({ responses: 0, errors: 0, firstByteCounts: Array.from({ length: firstByteLimitsMs.length + 1 }, () => 0) });
+const zero = (): Counts => ({
+  responses: 0,
+  errors: 0,
+  firstByteCounts: Array.from({ length: firstByteLimitsMs.length + 1 }, () => 0),
+  waitCounts: waitLimitsMs.map(() => 0),
+});
 
 /** A version serves for this long before the canary starts, so that slow requests are under way. */
 const warmUpSeconds = 60;
@@ -72,7 +85,7 @@ export function simulateCanary(traffic: CanaryTraffic, seed: number): { readonly
   const replicaOf = (isNext: boolean): number =>
     Math.floor(random() * (isNext ? canaryReplicas : oldReplicas)) + (isNext ? 0 : canaryReplicas);
   const [old, canary] = [zero(), zero()];
-  // By the second in which the first byte arrives.
+  // By the second in which the first byte arrives, or a request has waited so long.
   const arriving = new Map<number, (() => void)[]>();
   let memory: CanaryMemory | undefined;
   let last: CanaryJudgement = judgeCanary({ old: { ...old, version: 1 }, next: { ...canary, version: 2 } });
@@ -86,14 +99,23 @@ export function simulateCanary(traffic: CanaryTraffic, seed: number): { readonly
       if (second >= 0) turn += share;
       const isNext = turn >= 1;
       if (isNext) turn -= 1;
-      const bad = isNext && second >= (next.badFromSecond ?? 0) ? next : {};
-      const spell: NonNullable<CanaryTraffic['next']> = spells && inSpell(replicaOf(isNext), second) ? spells : {};
-      const ms = traffic.firstByte(random) * (bad.firstByteFactor ?? 1) * (inBurst ? 4 : 1) * (spell.firstByteFactor ?? 1);
+      const bad: Badness = isNext && second >= (next.badFromSecond ?? 0) ? next : {};
+      const spell: Badness = spells && inSpell(replicaOf(isNext), second) ? spells : {};
+      const hangs = bad.hangShare !== undefined && random() < bad.hangShare;
+      const ms = hangs
+        ? Infinity
+        : traffic.firstByte(random) * (bad.firstByteFactor ?? 1) * (inBurst ? 4 : 1) * (spell.firstByteFactor ?? 1);
       const fails = random() < Math.max(bad.errorShare ?? traffic.errorShare, inBurst ? 0.2 : 0, spell.errorShare ?? 0);
-      const arrivesIn = Math.floor(arrival + ms / 1000);
-      const batch = arriving.get(arrivesIn) ?? [];
-      batch.push(() => count(isNext ? canary : old, ms, fails));
-      arriving.set(arrivesIn, batch);
+      const counts = isNext ? canary : old;
+      const at = (afterMs: number, apply: () => void): void => {
+        const arrivesIn = Math.floor(arrival + afterMs / 1000);
+        const batch = arriving.get(arrivesIn) ?? [];
+        batch.push(apply);
+        arriving.set(arrivesIn, batch);
+      };
+      for (const [index, limit] of waitLimitsMs.entries())
+        if (limit < ms) at(limit, () => (counts.waitCounts[index] = (counts.waitCounts[index] ?? 0) + 1));
+      if (!hangs) at(ms, () => count(counts, ms, fails));
     }
     const arrived = arriving.get(second) ?? [];
     arriving.delete(second);
@@ -107,7 +129,11 @@ export function simulateCanary(traffic: CanaryTraffic, seed: number): { readonly
   return { foundAt: null, last };
 }
 
-const copy = (counts: Counts): ReplicaOutcomes => ({ ...counts, firstByteCounts: [...counts.firstByteCounts] });
+const copy = (counts: Counts): ReplicaOutcomes => ({
+  ...counts,
+  firstByteCounts: [...counts.firstByteCounts],
+  waitCounts: [...counts.waitCounts],
+});
 
 function count(counts: Counts, ms: number, fails: boolean): void {
   counts.responses++;

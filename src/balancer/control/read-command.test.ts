@@ -22,7 +22,8 @@ test('a remaining command survives a write and a read', () => {
 test('version, share and outcomes survive a write and a read', () => {
   const shared = { ...command, replicas: [{ ...replica, version: 3, share: 0 }] };
   expect(readCommand(JSON.stringify(shared))).toEqual(shared);
-  const outcomes = { 4: { responses: 3, errors: 1, firstByteCounts: [0, 2] } };
+  const counts = { responses: 3, errors: 1, firstByteCounts: [0, 2] };
+  const outcomes = { 4: counts, 5: { ...counts, waitCounts: [1, 0] } };
   expect(readCommand(JSON.stringify({ ...remaining, outcomes }))).toEqual({ ...remaining, outcomes });
 });
 
@@ -45,6 +46,10 @@ test.each([
   ['a share that is text', JSON.stringify({ ...command, replicas: [{ ...replica, share: '1' }] })],
   ['outcomes without counts', JSON.stringify({ ...remaining, outcomes: { 4: { responses: 1, errors: 0 } } })],
   ['outcomes that are negative', JSON.stringify({ ...remaining, outcomes: { 4: { responses: -1, errors: 0, firstByteCounts: [] } } })],
+  [
+    'waits that are text',
+    JSON.stringify({ ...remaining, outcomes: { 4: { responses: 1, errors: 0, firstByteCounts: [], waitCounts: ['1'] } } }),
+  ],
   ['an unknown state', JSON.stringify({ ...command, replicas: [{ ...replica, state: 'up' }] })],
   ['counts that are none', JSON.stringify({ ...remaining, inFlight: { 4: '1' } })],
   ['a set without a revision', JSON.stringify({ ...remaining, applied: { epoch: 'e' } })],

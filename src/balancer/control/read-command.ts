@@ -68,12 +68,15 @@ function readOutcomes(value: unknown): Outcomes | undefined {
   const outcomes: Record<string, ReplicaOutcomes> = {};
   for (const [id, counts] of Object.entries(value)) {
     if (!isObject(counts)) return undefined;
-    const { responses, errors, firstByteCounts } = counts;
-    if (!isCount(responses) || !isCount(errors) || !Array.isArray(firstByteCounts) || !firstByteCounts.every(isCount)) return undefined;
-    outcomes[id] = { responses, errors, firstByteCounts };
+    const { responses, errors, firstByteCounts, waitCounts } = counts;
+    if (!isCount(responses) || !isCount(errors) || !areCounts(firstByteCounts)) return undefined;
+    if (waitCounts !== undefined && !areCounts(waitCounts)) return undefined;
+    outcomes[id] = { responses, errors, firstByteCounts, ...(waitCounts !== undefined && { waitCounts }) };
   }
   return outcomes;
 }
+
+const areCounts = (value: unknown): value is readonly number[] => Array.isArray(value) && value.every(isCount);
 
 const isCount = (value: unknown): value is number => typeof value === 'number' && value >= 0;
 

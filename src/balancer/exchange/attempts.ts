@@ -1,3 +1,4 @@
+import { waitLimitsMs } from '../../domain/outcomes.ts';
 import type { CancelDial } from '../../shared/system/dial.ts';
 import { recordFailedTry, type AccessRecord } from '../access-log/access-record.ts';
 import type { BalancerContext } from './balancer-context.ts';
@@ -79,11 +80,13 @@ export class Attempts {
   }
 
   /**
-   * Decides about a request that `replica` has not answered. Only moves away from a doubtful replica use the budget: a
-   * lost replica serves no requests, so its load moves anyway.
+   * Decides about a request that has no answer, and counts its wait. Only moves away from a doubtful replica use the
+   * budget: a lost replica serves no requests, so its load moves anyway. `at`: ms since the request's arrival.
    */
-  decideStalled(replica: Replica, upload: Upload): StallDecision {
+  decideStalled(attempt: Attempt, upload: Upload, at: number): StallDecision {
     const { retryBudget, deadlines, metrics, replicas } = this.#context;
+    countWaits(this.#context, attempt, at - (this.#record.sentMs ?? at));
+    const { replica } = attempt;
     const { prospect } = replica;
     if (prospect === 'good') return 'stays';
     const mayMove = this.#decide({ how: 'lost', wasReused: false }, upload) === 'another';
@@ -116,6 +119,8 @@ export class Attempt {
   verdict: HeadVerdict | undefined;
   /** Counted as an error; see `countError`. */
   hasErred = false;
+  /** How many of `waitLimitsMs` it outlasted; see `countWaits`. */
+  waits = 0;
   readonly #head: RequestHead;
   #cancelDial: CancelDial | undefined;
   #isEnded = false;
@@ -182,6 +187,15 @@ export class Attempt {
     this.stream = undefined;
     if (this.#awaitedSince !== undefined) this.replica.recordUnanswered();
     this.replica.endAttempt();
+  }
+}
+
+/** Counts the ages that the attempt reached without a first byte. `ms`: since the sending of the request. */
+export function countWaits({ metrics, replicas }: BalancerContext, attempt: Attempt, ms: number): void {
+  for (let limit = waitLimitsMs[attempt.waits]; limit !== undefined && limit < ms; limit = waitLimitsMs[attempt.waits]) {
+    // An age that it reached before there were versions is none to compare.
+    if (replicas.hasVersions) metrics.waited(attempt.replica.slot, attempt.waits);
+    attempt.waits += 1;
   }
 }
 

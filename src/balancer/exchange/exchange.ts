@@ -335,10 +335,10 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
 
   /** For a request without a response: moves it away from a lost replica, fails it if a retry is unsafe, or waits. */
   #moveWhenLost(): void {
-    const replica = this.#isAnswered ? undefined : this.#attempt?.replica;
-    const decision = replica === undefined ? 'stays' : this.#attempts.decideStalled(replica, this.#upload);
+    const attempt = this.#isAnswered ? undefined : this.#attempt;
+    const decision = attempt === undefined ? 'stays' : this.#attempts.decideStalled(attempt, this.#upload, this.#elapsed());
     if (decision === 'stays') return this.#setDeadline(this.#context.deadlines.in(replicaCheckIntervalMs));
-    if (this.#attempt !== undefined) countError(this.#context, this.#attempt);
+    if (attempt !== undefined) countError(this.#context, attempt);
     const unresponsive = own.replicaUnresponsive(this.#context.config);
     return decision === 'fails' ? this.#answer(unresponsive) : this.#next('move', unresponsive);
   }

@@ -1,6 +1,6 @@
 import type { SuspectReason } from '../../domain/balancer-link.ts';
 import type { DialError } from '../../shared/system/dial.ts';
-import type { Attempt } from './attempts.ts';
+import { countWaits, type Attempt } from './attempts.ts';
 import type { BalancerContext } from './balancer-context.ts';
 import type { Trailers } from '../http1/chunked-decoder.ts';
 import { isGrpc, lacksGrpcStatus } from '../http1/grpc-request.ts';
@@ -48,6 +48,7 @@ export function judgeHead(context: BalancerContext, attempt: Attempt, head: Resp
   const { replica } = attempt;
   const pauseSeconds = status === 429 || status === 503 ? retryAfterSeconds(head) : undefined;
   attempt.verdict = pauseSeconds !== undefined ? 'busy' : status >= 500 ? 'failed' : 'good';
+  countWaits(context, attempt, ms);
   if (context.replicas.hasVersions) context.metrics.replied(replica.slot, ms);
   if (status >= 500) countError(context, attempt);
   if (pauseSeconds !== undefined) context.replicas.avoid(replica, pauseSeconds * 1_000);

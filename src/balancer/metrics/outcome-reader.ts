@@ -1,4 +1,4 @@
-import { addOutcomes, boundOutcomes, type Outcomes, type ReplicaOutcomes } from '../../domain/outcomes.ts';
+import { addOutcomes, boundOutcomes, countedIn, type Outcomes, type ReplicaOutcomes } from '../../domain/outcomes.ts';
 import { hasVersions, type SlottedReplica } from '../replicas/replica.ts';
 import { outcomeBlock, outcomeCells, outcomesOf } from './row-layout.ts';
 import { SlotBlocks } from './slot-blocks.ts';
@@ -12,7 +12,7 @@ export class OutcomeReader {
   #present: ReadonlySet<string> = new Set();
   /** Of predecessors. */
   #others: Outcomes = {};
-  /** Responses and errors at the last call of `read`. */
+  /** `countedIn` at the last call of `read`. */
   #known: ReadonlyMap<string, number> = new Map();
 
   constructor(rows: readonly Float64Array[]) {
@@ -45,9 +45,9 @@ export class OutcomeReader {
    */
   read(): Outcomes | undefined {
     if (this.#isQuiet && !this.#isCompared) return undefined;
-    const all = Object.entries(this.total()).filter(([, { responses }]) => responses > 0);
+    const all = Object.entries(this.total()).filter(([, one]) => countedIn(one) > 0);
     const before = this.#known;
-    this.#known = new Map(all.map(([id, { responses, errors }]) => [id, responses + errors]));
+    this.#known = new Map(all.map(([id, one]) => [id, countedIn(one)]));
     const isChanged = (id: string): boolean => this.#known.get(id) !== before.get(id);
     const news = all.filter(([id]) => (this.#isCompared && this.#present.has(id)) || isChanged(id));
     this.#isQuiet = news.length === 0;
@@ -56,6 +56,11 @@ export class OutcomeReader {
 }
 
 function readCells(cells: readonly number[]): ReplicaOutcomes {
-  const { responses, errors, firstByteCounts } = outcomeCells;
-  return { responses: cells[responses] ?? 0, errors: cells[errors] ?? 0, firstByteCounts: cells.slice(firstByteCounts) };
+  const { responses, errors, firstByteCounts, waitCounts } = outcomeCells;
+  return {
+    responses: cells[responses] ?? 0,
+    errors: cells[errors] ?? 0,
+    firstByteCounts: cells.slice(firstByteCounts, waitCounts),
+    waitCounts: cells.slice(waitCounts),
+  };
 }

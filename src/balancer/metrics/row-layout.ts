@@ -1,4 +1,4 @@
-import { firstByteLimitsMs } from '../../domain/outcomes.ts';
+import { firstByteLimitsMs, waitLimitsMs } from '../../domain/outcomes.ts';
 import { replicaSlots } from '../board/board.ts';
 import { delayBounds, durationBounds } from './metric-table.ts';
 import { codeLabels, connectFailures, refusedForFiles, rejectReasons, retryReasons } from './label-values.ts';
@@ -70,11 +70,13 @@ export function blockOf(slot: number): number {
 /** Replaces a slot number: no replica. */
 export const noSlot = -1;
 
-/** The layout of a slot's outcomes; see `domain/outcomes.ts`. The buckets come last. */
-export const outcomeCells = { responses: 0, errors: 1, firstByteCounts: 2 } as const;
+const firstByteBuckets = firstByteLimitsMs.length + 1;
+
+/** The layout of a slot's outcomes; see `domain/outcomes.ts`. The waits come last. */
+export const outcomeCells = { responses: 0, errors: 1, firstByteCounts: 2, waitCounts: 2 + firstByteBuckets } as const;
 
 /** Number of cells of a slot's outcomes. */
-export const outcomeBlock: number = 2 + firstByteLimitsMs.length + 1;
+export const outcomeBlock: number = 2 + firstByteBuckets + waitLimitsMs.length;
 
 /** The start of a slot's outcomes. */
 export function outcomesOf(slot: number): number {

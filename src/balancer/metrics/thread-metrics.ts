@@ -72,6 +72,11 @@ export class ThreadMetrics {
     this.#add(blockOf(slot) + replicaCells.ejections, 1);
   }
 
+  /** An attempt is without a first byte at the age `waitLimitsMs[limit]`. */
+  waited(slot: number, limit: number): void {
+    this.#add(outcomesOf(slot) + outcomeCells.waitCounts + limit, 1);
+  }
+
   /** A replica replied. `ms`: from the sending of the request to the first byte. */
   replied(slot: number, ms: number): void {
     const block = outcomesOf(slot);

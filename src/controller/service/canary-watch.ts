@@ -1,4 +1,5 @@
-import { judgeCanary, type CanaryMemory } from '../../domain/canary.ts';
+import { canaryPersistence, judgeCanary, memoryOf, summaryOf, type CanaryMemory } from '../../domain/canary.ts';
+import type { World } from '../../domain/decision.ts';
 import { trafficSplit } from '../../domain/endpoint-set.ts';
 import { addOutcomes, outcomesSince, type Outcomes, type ReplicaOutcomes } from '../../domain/outcomes.ts';
 import type { ReplicaRecord, ServiceRecord } from '../../domain/records.ts';
@@ -8,8 +9,8 @@ import type { Clock } from '../../shared/clock.ts';
 const windowMs = 1_000;
 
 /**
- * Compares the versions of a canary by what the balancer reports. The evidence lives in this process: after a restart it
- * is gathered again, which delays a rollback and causes none.
+ * Compares the versions of a canary by what the balancer reports. The evidence is stored with the update: after a
+ * restart the comparison goes on, without the windows since the last storing.
  */
 export class CanaryWatch {
   readonly #clock: Clock;
@@ -23,18 +24,22 @@ export class CanaryWatch {
     this.#clock = clock;
   }
 
-  /** Why the canary in progress is worse, as a sentence; undefined while it is not known to be, and without a canary. */
-  fault({ version, memory }: ServiceRecord, replicas: readonly ReplicaRecord[], outcomes: Outcomes): string | undefined {
+  /** What the comparison says now. Without a canary, and while a window lasts, nothing. The evidence is due once per stretch. */
+  compare(
+    { version, memory }: ServiceRecord,
+    replicas: readonly ReplicaRecord[],
+    outcomes: Outcomes,
+  ): Pick<World, 'canaryFault' | 'canaryEvidence'> {
     const { update, gaveUp } = memory;
-    if (update?.mode !== 'canary' || gaveUp) return undefined;
+    if (update?.mode !== 'canary' || gaveUp) return {};
     const watched = `${version} ${update.at}`;
     if (watched !== this.#update) {
       this.#update = watched;
       this.#base = outcomes;
-      this.#memory = undefined;
+      this.#memory = update.evidence && memoryOf(update.evidence);
     }
     const now = this.#clock.monotonic();
-    if (now < this.#nextAt) return undefined;
+    if (now < this.#nextAt) return {};
     // Passes come about once a second: windows that began at the last pass would last up to two.
     this.#nextAt = Math.max(this.#nextAt + windowMs, now);
     const since = outcomesSince(this.#base, outcomes);
@@ -47,7 +52,12 @@ export class CanaryWatch {
     const sides = { old: sideOf(old), next: sideOf(version) };
     const judged = judgeCanary(sides, this.#memory);
     this.#memory = judged.memory;
-    return judged.verdict === 'worse' ? judged.reason : undefined;
+    // Also again, when an earlier summary could not be written.
+    const isDue = judged.memory.windows >= (update.evidence?.windows ?? 0) + canaryPersistence.windows;
+    return {
+      ...(judged.verdict === 'worse' && { canaryFault: judged.reason }),
+      ...(isDue && { canaryEvidence: summaryOf(judged.memory) }),
+    };
   }
 }
 

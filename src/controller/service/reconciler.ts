@@ -243,7 +243,7 @@ export class Reconciler implements Loop {
       load: this.#load.report(this.#balancer.view, service.memory.autoscaler !== null),
       inFlight: this.#balancer.view.inFlight,
       isInventoryKnown: this.#isInventoryKnown,
-      canaryFault: this.#canary.fault(service, replicas, this.#balancer.view.outcomes),
+      ...this.#canary.compare(service, replicas, this.#balancer.view.outcomes),
       zoneHistories: this.#context.zones.histories,
       leftovers: this.#leftovers,
     };

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { updateWorld, withWorld, type World } from '../../../test/support/service-world.ts';
+import { firstByteLimitsMs, type Outcomes, type ReplicaOutcomes } from '../../domain/outcomes.ts';
 import { isAlive } from '../../domain/replica/replica-state.ts';
 
 /** The living replicas, each with its version, oldest first. */
@@ -137,5 +138,47 @@ test.for(Array.from({ length: 16 }, (_, index) => index + 1))('an update goes on
     },
     { minReplicas: 2 },
     call,
+  );
+});
+
+const repliesOf = (responses: number, bucket: number): ReplicaOutcomes => ({
+  responses,
+  errors: 0,
+  firstByteCounts: [...firstByteLimitsMs, 0].map((_, index) => (index === bucket ? responses : 0)),
+});
+
+/** Responses of replicas 1 and 2 (old) and 3 (new); those of the new version take four times as long. */
+function slowCanary(seconds: number): Outcomes {
+  return { 1: repliesOf(10 * seconds, 24), 2: repliesOf(10 * seconds, 24), 3: repliesOf(4 * seconds, 32) };
+}
+
+test('a canary whose control is killed is rolled back without a second comparison from the start', async () => {
+  await withWorld(
+    async (world) => {
+      await world.untilReady(2);
+      await updateWorld(world, { run: 'slow' }, 'canary');
+      await untilOneReady(world, 2);
+      /** Seconds until the rollback; undefined when there is none within `most`. */
+      const serve = async (most: number): Promise<number | undefined> => {
+        for (let second = 1; second <= most; second += 1) {
+          world.balancer = { outcomes: slowCanary(second) };
+          await world.clock.advance(1_000);
+          if ((await world.store.services.get('chat'))?.memory.update?.rejected !== undefined) return second;
+        }
+        return undefined;
+      };
+      expect(await serve(25)).toBeUndefined();
+      const { evidence } = (await world.store.services.get('chat'))?.memory.update ?? {};
+      expect(evidence?.windows).toBeGreaterThan(14);
+      await world.crash();
+      // The balancer's counts begin with the next process.
+      world.balancer = { outcomes: {} };
+      await world.start();
+      // Alone, it would need 29 s.
+      expect(await serve(60)).toBeLessThan(20);
+      const { update } = (await world.store.services.get('chat'))?.memory ?? {};
+      expect([update?.rejected, update?.evidence]).toEqual([expect.stringContaining('time to first byte'), undefined]);
+    },
+    { minReplicas: 2 },
   );
 });
