@@ -20,7 +20,7 @@ const steady = { requestsPerSecond: 20, share: 0.05, firstByte: lognormal(100, 1
 const llm = firstByteDistributions['LLM, 0.2 to 30 s'] ?? steady.firstByte;
 
 print('# Canaries: simulated verdicts\n');
-print('Written by `node bench/canary/run.ts` in about ten minutes; the seeds are fixed. Without other words a case has');
+print(`Written by \`node bench/canary/run.ts ${runs} ${equalRunsPerCase}\`; the seeds are fixed. Without other words a case has`);
 print('20 requests/s, a share of 5 %, a lognormal time to first byte (median 100 ms, sigma 1) and no errors. The judge is');
 print('called every second.\n');
 print(`| ${runs} runs each | found within 60 s | median | 95th percentile | worst |\n|---|---|---|---|---|`);

@@ -140,6 +140,7 @@ export const serviceView = z.strictObject({
   costLimited: z.int().optional().describe('Replicas that `max_hourly_cost` keeps from being launched'),
   controllerPid: z.int().nullable().describe("Process of the service's reconciler"),
   balancerPid: z.int().nullable(),
+  handingOver: z.literal(true).optional().describe('Until the balancer of this machine serves with the settings of `version`'),
   processCrashes: z
     .array(z.strictObject({ process: z.enum(['reconciler', 'balancer']), count: z.int(), lastAt: time, lastError: z.string() }))
     .optional()

@@ -74,6 +74,7 @@ export function createHandlers(deps: HandlerDeps): ApiHandlers {
       {
         ...processes.identities(service.key),
         crashes: processes.crashes(service.key),
+        isHandingOver: processes.isHandingOver(service),
         edgeProxies: processes.edgeProxies?.at(service.key),
       },
       clock.now(),

@@ -47,6 +47,7 @@ interface ServiceProcessIds {
   readonly reconciler: ProcessIdentity | undefined;
   readonly balancer: ProcessIdentity | undefined;
   readonly crashes: readonly ProcessCrash[];
+  readonly isHandingOver?: boolean;
   readonly edgeProxies?: readonly ServiceAtEdgeProxy[] | undefined;
 }
 
@@ -86,6 +87,7 @@ export function serviceView(
     ...(service.memory.costLimited === undefined ? {} : { costLimited: service.memory.costLimited }),
     controllerPid: processes.reconciler?.pid ?? null,
     balancerPid: processes.balancer?.pid ?? null,
+    ...(processes.isHandingOver === true && { handingOver: true }),
     processCrashes: processes.crashes.map(({ lastAt, ...crash }) => ({ ...crash, lastAt: isoTime(lastAt) })),
     ...(processes.edgeProxies === undefined ? {} : { balancers: processes.edgeProxies.map(balancerView) }),
     ...(blockers.length === 0 ? {} : { blockers }),

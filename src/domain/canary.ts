@@ -52,9 +52,10 @@ export interface CanaryMemory {
 /** The part of a memory that is stored with the update; at most 4 KB of JSON. */
 export type CanarySummary = Omit<CanaryMemory, 'seen'>;
 
+const round = (value: number): number => (Math.abs(value) < 1e-3 ? 0 : Number(value.toPrecision(3)));
+
 /** Rounds to three digits, and leaves out what has faded, so that the summary stays small. */
 export function summaryOf({ windows, evidence, stretches, recent }: CanaryMemory): CanarySummary {
-  const round = (value: number): number => (Math.abs(value) < 1e-3 ? 0 : Number(value.toPrecision(3)));
   const short = ({ responses, errors, firstByteCounts, waitCounts = [] }: ReplicaOutcomes): ReplicaOutcomes => ({
     responses: round(responses),
     errors: round(errors),

@@ -28,3 +28,20 @@ test('the plan of an update or rollback names missing capacity and the flags tha
     expect(back.stderr).toContain('svc serve update with --max-unavailable 1');
   });
 });
+
+test('--wait also waits until the balancer has handed over', async () => {
+  await withTempHome(async (dir) => {
+    const file = join(dir, 'service.yaml');
+    writeFileSync(file, 'resources: {ports: 8080}\nrun: serve\nservice: {readiness_probe: /}\n');
+    let views = 0;
+    const routes: FakeRoutes = {
+      listServices: () => ({ services: [aServiceView()] }),
+      // The first view is from before the update.
+      getService: () => aServiceView({ version: 2, ...((views += 1) <= 3 && { handingOver: true }) }),
+      serviceEvents: () => [],
+      updateService: () => anUpdatePlan,
+    };
+    const updated = await runInProcess(['serve', 'update', 'chat', file, '--yes', '--wait'], { routes });
+    expect([updated.code, views]).toEqual([0, 4]);
+  });
+});

@@ -207,7 +207,8 @@ function untilUpdated(version: number): FollowGoal {
         throw new SvcError('SVC_SERVICE_FAILED', service.reason ?? `The update to version ${version} stopped.`, {
           hint: `Go back to the version before: svc serve rollback ${service.name}. Or correct the file and update again.`,
         });
-      return service.update === undefined;
+      // An update that keeps the replicas ends at once; its settings are in force when the balancer has handed over.
+      return service.update === undefined && service.handingOver !== true;
     },
     mayReach: ({ cause }: EventView) => cause === 'updated' || cause === 'update-stopped' || cause === 'update',
   };

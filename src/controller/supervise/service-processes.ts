@@ -183,6 +183,12 @@ export class ServiceProcesses {
     return { reconciler: processes?.reconciler.identity, balancer: processes?.balancer?.identity };
   }
 
+  /** Whether the balancer on this machine does not serve with the settings of the service's version yet. */
+  isHandingOver({ key, version }: ServiceRecord): boolean {
+    if (this.#proxies !== undefined) return false;
+    return (this.#configured.get(key) ?? 0) < version || this.#all.get(key)?.balancer?.isRenewing !== false;
+  }
+
   crashes(key: string): readonly ProcessCrash[] {
     const processes = this.#all.get(key);
     return (['reconciler', 'balancer'] as const).flatMap((kind) => {

@@ -200,8 +200,8 @@ test('a process with another configuration is renewed like one of another versio
     const before = await supervise({ starts: 'new', desiredVersion: 'new', config: 'old', renewal: 'hand-over' });
     expect(before.story.ups).toHaveLength(1);
     await before.supervisor.release();
-    const { story } = await supervise({ starts: 'never', desiredVersion: 'new', renewal: 'hand-over' });
-    await waitFor('the successor', () => story.ups.length === 2);
+    const { story, supervisor } = await supervise({ starts: 'never', desiredVersion: 'new', renewal: 'hand-over' });
+    await waitFor('the successor', () => story.ups.length === 2 && !supervisor.isRenewing);
     expect(story.ends).toEqual([]);
   });
 });
@@ -212,6 +212,7 @@ test('a process is renewed when another configuration is desired, once for each 
     supervisor.renew({ version: 'new', config: 'new' });
     // During the hand-over: the successor was started for the change before.
     supervisor.renew({ version: 'new', config: 'newer' });
+    expect(supervisor.isRenewing).toBe(true);
     await waitFor('the successor of the successor', () => story.ups.length >= 3);
     expect(story.ends).toEqual([]);
   });

@@ -108,6 +108,11 @@ export class Supervisor {
     return this.#greeting?.identity;
   }
 
+  /** Whether the process is starting, or will be renewed: the desired one does not run yet. */
+  get isRenewing(): boolean {
+    return this.#greeting === undefined || this.#isOld(this.#greeting);
+  }
+
   /** Exit code of the last process that this supervisor started and that ended by itself; undefined while it runs. */
   get lastExitCode(): number | undefined {
     return this.#lastExitCode;
@@ -243,10 +248,10 @@ export class Supervisor {
   }
 
   /** Asks a found process to make room for one of this version and configuration. Call the result to stop asking. */
-  #renewIfOld({ identity, version, config, socket }: Greeting): CancelTimer {
+  #renewIfOld(greeting: Greeting): CancelTimer {
     const { desired, renewal, name } = this.#what;
-    const isOld = this.#mayBeOld && (version !== desired.version || (desired.config !== undefined && config !== desired.config));
-    if (!isOld) return () => undefined;
+    const { identity, version, socket } = greeting;
+    if (!this.#isOld(greeting)) return () => undefined;
     this.#deps.log.info({ process: name, version, desired: desired.version }, 'a process is renewed');
     if (renewal === 'restart') {
       this.#mayBeOld = false;
@@ -261,6 +266,11 @@ export class Supervisor {
       this.#deps.log.warn({ process: name, pid: identity.pid }, 'a process did not hand over; it is asked again');
       ask();
     });
+  }
+
+  #isOld({ version, config }: Greeting): boolean {
+    const { desired } = this.#what;
+    return this.#mayBeOld && (version !== desired.version || (desired.config !== undefined && config !== desired.config));
   }
 
   /** The connection breaks, and the usual handling of a death follows. */
