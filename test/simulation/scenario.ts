@@ -57,8 +57,8 @@ export function drawScenario(random: Random): Scenario {
   const scaling = pick(random, ['fixed', 'request_rate', 'concurrency', 'forecast'] as const);
   const market = pick(random, markets);
   const surge = pick(random, [0, 1, 2]);
-  const minReplicas = 2;
-  const maxReplicas = scaling === 'fixed' ? minReplicas : 4;
+  const minReplicas = pick(random, [1, 2, 3]);
+  const maxReplicas = scaling === 'fixed' ? minReplicas : minReplicas + 2;
   // Below the price of the update's replicas, so that the limit binds; never below that of the smallest service.
   const limitUsd = random() < 0.25 ? maxReplicas + 1 : undefined;
   const update: UpdatePolicy = { mode, surge, maxUnavailable: surge === 0 ? 1 : 0, steps: [25, 50], bakeSeconds: 20 };
@@ -66,7 +66,9 @@ export function drawScenario(random: Random): Scenario {
   const spec = aServiceSpec({ update, maxHourlyCost: limitUsd });
   const most = mode === 'blue_green' ? 2 * maxReplicas : maxReplicas + Math.max(surge, 1);
   return {
-    name: [mode, scaling, market, ...(limitUsd === undefined ? [] : [`at most $${limitUsd}`])].join(', '),
+    name: [`${minReplicas} to ${maxReplicas}`, mode, scaling, market, ...(limitUsd === undefined ? [] : [`at most $${limitUsd}`])].join(
+      ', ',
+    ),
     update,
     policy,
     offers: market === 'on demand' ? [onDemand] : zones,

@@ -254,16 +254,18 @@ export async function updateWorld({ store, clock }: World, change: Partial<Task>
   );
 }
 
+/** `storeAt` opens an empty store; by default SQLite in a file. */
 export async function withWorld(
   use: (world: World) => Promise<void>,
   policy: Partial<ReplicaPolicy> = {},
   seed = 1,
   offers: readonly Offer[] = [offer],
   change: Partial<Task> = {},
+  storeAt: (path: string, clock: FakeClock) => Promise<Store> = (path, clock) => openStore({ path, clock }),
 ): Promise<void> {
   const home = mkdtempSync(join(tmpdir(), 'svc-sim-'));
   const clock = new FakeClock();
-  const store = await openStore({ path: join(home, 'state.db'), clock });
+  const store = await storeAt(join(home, 'state.db'), clock);
   try {
     const spec = aServiceSpec();
     const atLeast = policy.minReplicas === undefined ? {} : { maxReplicas: policy.minReplicas };
