@@ -2,6 +2,7 @@ import type { World } from '../support/service-world.ts';
 import { failingStores } from './faults.ts';
 import { highestUsd, type Scenario } from './scenario.ts';
 import type { ReplicaRecord } from '../../src/domain/records.ts';
+import { marketOf } from '../../src/domain/spot/markets.ts';
 import { isAlive, isEnded, type EndCause } from '../../src/domain/replica/replica-state.ts';
 
 /** Ends by our own decision: no fault, and no act of a user, makes the replica unusable. */
@@ -9,6 +10,9 @@ const ownCauses: ReadonlySet<EndCause | null> = new Set<EndCause | null>(['scale
 
 /** How long a replica may have a second machine, ms: longer than a timeout of a call and the sweep after it. */
 const mostDoubledMs = 120_000;
+
+/** A stand-in ends within this time after its spot replica was ready, ms: some passes, also of a restarted control. */
+const longestStandInMs = 10_000;
 
 /** A machine that was silent may have its replacement beside it for so long, ms: two polls and its second chance. */
 const mostReturningMs = 30_000;
@@ -20,6 +24,8 @@ export class Invariants {
   #ready: ReadonlySet<number> = new Set();
   /** Machines whose replicas may have a replacement: interrupted and silent ones, and until when (monotonic ms). */
   readonly #replacedUntil = new Map<string, number>();
+  /** Ready spot replicas of the last checks; `at`: monotonic ms. */
+  readonly #readySpot: { readonly at: number; readonly count: number }[] = [];
   /** When a replica was first seen with a second machine, monotonic ms. */
   #doubledSince: ReadonlyMap<number, number> = new Map();
 
@@ -46,8 +52,27 @@ export class Invariants {
       else if (silence !== undefined) this.#replacedUntil.set(id, Math.max(this.#replacedUntil.get(id) ?? 0, now + mostReturningMs));
     }
     const isReplaced = ({ machineId }: ReplicaRecord): boolean => machineId !== null && now < (this.#replacedUntil.get(machineId) ?? 0);
-    const count = replicas.filter((one) => isAlive(one.state) && !isReplaced(one)).length;
-    if (count > this.#scenario.mostReplicas) throw broken('too many replicas', `${count} live, ${this.#scenario.mostReplicas} are allowed`);
+    const counted = replicas.filter((one) => isAlive(one.state) && !isReplaced(one));
+    const most = this.#scenario.mostReplicas + this.#standIns(counted);
+    if (counted.length > most) throw broken('too many replicas', `${counted.length} live, ${most} are allowed`);
+    const { mostOnDemand, mostReplicas } = this.#scenario;
+    const onDemand = counted.filter((one) => marketOf(one) === 'on-demand').length;
+    if (onDemand > mostOnDemand) throw broken('too many replicas on demand', `${onDemand} live, ${mostOnDemand} are allowed`);
+    const spot = counted.length - onDemand;
+    if (spot > mostReplicas) throw broken('too many spot replicas', `${spot} live, ${mostReplicas} are allowed`);
+  }
+
+  /** The on-demand replicas that may live beside the others. One may still live for a while after its spot replica is ready. */
+  #standIns(counted: readonly ReplicaRecord[]): number {
+    const { standIns, policy } = this.#scenario;
+    if (standIns === 'none') return 0;
+    const now = this.#world.clock.monotonic();
+    const ready = counted.filter((one) => one.state === 'READY' && marketOf(one) === 'spot').length;
+    // While the store fails, the end of a stand-in cannot be written.
+    this.#readySpot.push({ at: now, count: failingStores.has(this.#world) ? 0 : ready });
+    while (this.#readySpot.length > 1 && (this.#readySpot[0]?.at ?? now) < now - longestStandInMs) this.#readySpot.shift();
+    const lately = Math.min(...this.#readySpot.map(({ count }) => count));
+    return Math.max(0, policy.maxReplicas - (standIns === 'always' ? 0 : lately));
   }
 
   /** After a lost reply a replica may have a second machine, until the search for it or a sweep removes one of them. */

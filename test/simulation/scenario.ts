@@ -19,8 +19,11 @@ export interface Scenario {
   readonly task: Partial<Task>;
   /** US dollars per hour for all replicas. */
   readonly limitUsd: number | undefined;
-  /** The most replicas that may live at once when none is interrupted or silent. */
+  /** The most replicas that may live at once when none is interrupted or silent, apart from those that stand in. */
   readonly mostReplicas: number;
+  readonly mostOnDemand: number;
+  /** On-demand replicas that may stand in for spot replicas: none, one for each that is not ready, or one for each. */
+  readonly standIns: 'none' | 'until ready' | 'always';
 }
 
 const onDemand = anOffer({ provider: 'fake', region: 'r1', instanceType: 'small', cpus: 4, memoryGb: 16, hourlyUsd: 1 });
@@ -33,6 +36,9 @@ const zones: readonly Offer[] = ['a', 'b', 'c'].flatMap((zone) => [
 
 /** The price of the most expensive offer, US dollars per hour. */
 export const highestUsd = onDemand.hourlyUsd;
+
+/** The most spare spot replicas that the hedge buys for services of this size. */
+const mostSpares = 2;
 
 type Market = 'on demand' | 'use_spot' | 'dynamic_fallback' | 'hedge';
 const placements: Readonly<Record<Market, Partial<ReplicaPolicy>>> = {
@@ -65,6 +71,8 @@ export function drawScenario(random: Random): Scenario {
   const policy = { minReplicas, maxReplicas, ...scalings[scaling], ...placements[market] };
   const spec = aServiceSpec({ update, maxHourlyCost: limitUsd });
   const most = mode === 'blue_green' ? 2 * maxReplicas : maxReplicas + Math.max(surge, 1);
+  // Plain spot services use the hedge too.
+  const isHedged = market === 'hedge' || market === 'use_spot';
   return {
     name: [`${minReplicas} to ${maxReplicas}`, mode, scaling, market, ...(limitUsd === undefined ? [] : [`at most $${limitUsd}`])].join(
       ', ',
@@ -77,7 +85,9 @@ export function drawScenario(random: Random): Scenario {
       service: { ...spec, replicaPolicy: { ...spec.replicaPolicy, ...policy } },
     },
     limitUsd,
-    // On-demand replicas stand in for each spot replica that is not ready yet. Plain spot services use the hedge too.
-    mostReplicas: market === 'on demand' ? most : 2 * most,
+    mostReplicas: most + (isHedged ? mostSpares : 0),
+    mostOnDemand: most,
+    // The hedge keeps more of them while spot runs in zones that changed lately.
+    standIns: market === 'on demand' ? 'none' : isHedged ? 'always' : 'until ready',
   };
 }
