@@ -64,7 +64,7 @@ export class Invariants {
 
   /** The on-demand replicas that may live beside the others. One may still live for a while after its spot replica is ready. */
   #standIns(counted: readonly ReplicaRecord[]): number {
-    const { standIns, policy } = this.#scenario;
+    const { standIns, policy, update } = this.#scenario;
     if (standIns === 'none') return 0;
     const now = this.#world.clock.monotonic();
     const ready = counted.filter((one) => one.state === 'READY' && marketOf(one) === 'spot').length;
@@ -72,7 +72,9 @@ export class Invariants {
     this.#readySpot.push({ at: now, count: failingStores.has(this.#world) ? 0 : ready });
     while (this.#readySpot.length > 1 && (this.#readySpot[0]?.at ?? now) < now - longestStandInMs) this.#readySpot.shift();
     const lately = Math.min(...this.#readySpot.map(({ count }) => count));
-    return Math.max(0, policy.maxReplicas - (standIns === 'always' ? 0 : lately));
+    const perVersion = Math.max(0, policy.maxReplicas - (standIns === 'always' ? 0 : lately));
+    // Side by side, each version has its own.
+    return update.mode === 'blue_green' ? perVersion + policy.maxReplicas : perVersion;
   }
 
   /** After a lost reply a replica may have a second machine, until the search for it or a sweep removes one of them. */

@@ -65,8 +65,8 @@ export function drawScenario(random: Random): Scenario {
   const surge = pick(random, [0, 1, 2]);
   const minReplicas = pick(random, [1, 2, 3]);
   const maxReplicas = scaling === 'fixed' ? minReplicas : minReplicas + 2;
-  // Below the price of the update's replicas, so that the limit binds; never below that of the smallest service.
-  const limitUsd = random() < 0.25 ? maxReplicas + 1 : undefined;
+  // The smallest service can be updated within the limit; a larger one cannot always.
+  const limitUsd = random() < 0.25 ? minReplicas + (mode === 'blue_green' ? minReplicas : 1) : undefined;
   const update: UpdatePolicy = { mode, surge, maxUnavailable: surge === 0 ? 1 : 0, steps: [25, 50], bakeSeconds: 20 };
   const policy = { minReplicas, maxReplicas, ...scalings[scaling], ...placements[market] };
   const spec = aServiceSpec({ update, maxHourlyCost: limitUsd });

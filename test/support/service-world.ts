@@ -240,13 +240,14 @@ export class World {
 }
 
 /** Adds a version whose task has this change, as `svc serve update` does. */
-export async function updateWorld({ store, clock }: World, change: Partial<Task>, mode: UpdateMode = 'rolling'): Promise<void> {
+export async function updateWorld({ store, clock }: World, change: Partial<Task>, chosen?: UpdateMode): Promise<void> {
   await compareAndSwap(
     () => store.services.get('chat'),
     async (service) => {
       const current = await store.services.version('chat', service.version);
       const version = service.version + 1;
       const task = { ...(current?.task ?? aTask()), ...change, filesVersion: 1 };
+      const mode = chosen ?? task.service?.update.mode ?? 'rolling';
       const memory = { ...service.memory, failures: [], gaveUp: false, update: { from: service.version, at: clock.now(), mode } };
       const event = { at: 0, subject: 'chat', subjectKey: '0a1b2c3d', replicaId: null, from: null, to: null, cause: 'update', message: '' };
       return store.services.addVersion(service, { version, memory }, aVersion({ version, task }), event);
