@@ -144,7 +144,8 @@ export function filesVersionOf({ version, task }: TaskVersion): number {
  * the controller and the balancer do. Such replicas need not be replaced.
  */
 export function isSameProgram(a: TaskVersion, b: TaskVersion): boolean {
-  return canonicalJson(programOf(a)) === canonicalJson(programOf(b));
+  // Each pass asks during an update, and most updates change the command.
+  return a.task.run === b.task.run && canonicalJson(programOf(a)) === canonicalJson(programOf(b));
 }
 
 /** Paths on the user's machine do not count; the copied files do. */

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
 import { jobDir, parseJobRecord, type JobRecord, type RecordedProcess } from '../remote/job-record.ts';
 import type { Remote } from '../remote/remote.ts';
 import { shellCommand, shellQuote } from '../remote/shell-quote.ts';
@@ -66,6 +66,11 @@ const startTimeoutMs = 30_000;
 /** Limit for stopping beyond the grace period, ms: the kernel needs time to end processes. */
 const killTimeoutMs = 30_000;
 
+let runnerText: string | undefined;
+
+/** The runner's script. It belongs to the code of this process, so it is read once. */
+const runnerScript = (): string => (runnerText ??= readFileSync(programFile('src/node/runner.sh'), 'utf8'));
+
 /**
  * Starts a job on a machine, detached: it outlives this process. Settles when the job has a record. May be repeated
  * after a crash, and from several processes at once: it does not touch a job that was started before.
@@ -74,7 +79,7 @@ export async function startJob(remote: Remote, name: string, spec: JobSpec): Pro
   const dir = dirOf(remote, name);
   if ((await remote.readFile(`${dir}/status`)) !== undefined) return;
   const files: readonly (readonly [file: string, content: string])[] = [
-    ['runner.sh', await readFile(programFile('src/node/runner.sh'), 'utf8')],
+    ['runner.sh', runnerScript()],
     ['settings', settingsFile(spec.isolated === false ? [] : remote.enter, spec.workdir, spec.waits === true)],
     ['env', environmentFile({ ...defaultEnv, ...spec.env, ...remote.environment })],
     ...(spec.setup === undefined ? [] : [['setup.sh', spec.setup] as const]),

@@ -1,4 +1,4 @@
-import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
+import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import {
   CompiledQuery,
   SqliteAdapter,
@@ -16,6 +16,9 @@ import { explainSqliteError, isBusy, isNoSpace } from './sqlite-errors.ts';
 
 /** How long to wait for other processes' transactions, ms. Each takes about 1 ms: only a stopped process takes more. */
 const busyTimeoutMs = 5_000;
+
+/** Prepared statements that a connection keeps. Lists of values vary some texts, so their number needs a bound. */
+const mostStatements = 200;
 
 const relock: Backoff = { firstMs: 1, longestMs: 16 };
 
@@ -109,6 +112,7 @@ class NodeSqliteConnection implements DatabaseConnection {
   readonly #database: DatabaseSync;
   readonly #path: string;
   readonly #clock: Clock;
+  readonly #statements = new Map<string, StatementSync>();
 
   constructor(database: DatabaseSync, path: string, clock: Clock) {
     this.#database = database;
@@ -136,8 +140,17 @@ class NodeSqliteConnection implements DatabaseConnection {
     }
   }
 
+  /** SQLite prepares a statement again by itself when another process has changed the schema. */
+  #prepare(text: string): StatementSync {
+    const known = this.#statements.get(text);
+    if (known !== undefined) return known;
+    const made = this.#database.prepare(text);
+    if (this.#statements.size < mostStatements) this.#statements.set(text, made);
+    return made;
+  }
+
   #execute<Row>(query: CompiledQuery): QueryResult<Row> {
-    const statement = this.#database.prepare(query.sql);
+    const statement = this.#prepare(query.sql);
     const parameters = query.parameters.map(toInput);
     if (statement.columns().length > 0) {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- kysely derived Row from the schema's types for this very query

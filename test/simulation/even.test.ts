@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { simulate, simulationSeeds } from './run.ts';
+import { seedBatches, simulateBatch } from './run.ts';
 
-const seeds = simulationSeeds(0);
+const batches = seedBatches(0);
 
-test.for(seeds)('the invariants hold under random faults, updates and loads (seed %d)', async (seed) => {
-  await expect(simulate(seed)).resolves.toBeUndefined();
+test.for(batches)('the invariants hold under random faults, updates and loads (even seeds $from to $to)', async (batch) => {
+  await expect(simulateBatch(batch)).resolves.toBeUndefined();
 });

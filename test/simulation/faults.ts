@@ -63,8 +63,20 @@ export const acts: Readonly<Record<string, Act>> = {
     const machine = machineOf(world, random);
     if (machine === undefined) return;
     cloud.announce(machine.id, { kind: 'interruption', at: clock.now() + 30_000 });
-    clock.after(30_000, () => cloud.preempt(machine.id));
+    // Some notices come to nothing.
+    if (random() < 0.7) clock.after(30_000, () => cloud.preempt(machine.id));
   },
+  'a machine falls silent': (world, random) => {
+    const machine = machineOf(world, random);
+    const silence = { message: 'its node is not ready.', isTaken: false, isWidespread: random() < 0.3, isEnding: random() < 0.3 };
+    if (machine !== undefined) world.cloud.silence(machine.id, silence);
+  },
+  'silent machines report again': (world) => endSilence(world),
+  'a replica hangs': async (world, random) => {
+    const replicas = await world.replicas();
+    if (replicas.length > 0) world.hung.add(pick(random, replicas).id);
+  },
+  'replicas answer again': ({ hung }) => hung.clear(),
   'the wall clock jumps': ({ clock }, random) => clock.jumpWallTime(Math.floor((random() - 0.5) * 1_200_000)),
   'a program is killed': (world, random) => machineOf(world, random)?.killProgram(),
   'the store fails': (world, random) => {
@@ -81,6 +93,10 @@ export const acts: Readonly<Record<string, Act>> = {
     const alive = (await world.replicas()).filter(({ state }) => isAlive(state));
     world.balancer = { inFlight: Object.fromEntries(alive.map(({ id }) => [String(id), Math.floor(random() * 6)])) };
   },
+  'a user ends a replica': async (world, random) => {
+    const alive = (await world.replicas()).filter(({ state }) => isAlive(state));
+    if (alive.length > 0) await world.store.replicas.update(pick(random, alive), { endRequestedAt: world.clock.now() });
+  },
   'a user updates the service': (world, random) => updateWorld(world, { run: `program ${Math.floor(random() * 4)}` }),
   'a user goes back to version 1': async (world) => {
     const first = await world.store.services.version('chat', 1);
@@ -90,9 +106,16 @@ export const acts: Readonly<Record<string, Act>> = {
   'a user resumes the update': (world) => holdUpdate(world, false),
 };
 
+function endSilence({ cloud }: World): void {
+  for (const { id, silence } of cloud.living) if (silence !== undefined) cloud.silence(id, undefined);
+}
+
 /** Ends every fault that lasts. */
 export function endFaults(world: World): void {
   world.balancer = {};
+  world.hung.clear();
+  endSilence(world);
+  for (const machine of world.cloud.living) machine.notice = undefined;
   failingStores.delete(world);
   world.onStoreCall = () => undefined;
   Object.assign(world.cloud.conduct, {

@@ -2,6 +2,7 @@ import type { World } from '../support/service-world.ts';
 import { failingStores } from './faults.ts';
 import type { Scenario } from './scenario.ts';
 import type { ReplicaRecord } from '../../src/domain/records.ts';
+import { marketOf } from '../../src/domain/spot/markets.ts';
 import { isAlive, isEnded, type EndCause } from '../../src/domain/replica/replica-state.ts';
 
 /** Ends by our own decision: no fault, and no act of a user, makes the replica unusable. */
@@ -10,11 +11,21 @@ const ownCauses: ReadonlySet<EndCause | null> = new Set<EndCause | null>(['scale
 /** How long a replica may have a second machine, ms: longer than a timeout of a call and the sweep after it. */
 const mostDoubledMs = 120_000;
 
+/** A stand-in ends within this time after its spot replica was ready, ms: some passes, also of a restarted control. */
+const longestStandInMs = 10_000;
+
+/** A machine that was silent may have its replacement beside it for so long, ms: two polls and its second chance. */
+const mostReturningMs = 30_000;
+
 /** Checks the invariants of a run after each of its steps. `check` throws an error that names the broken one. */
 export class Invariants {
   readonly #world: World;
   readonly #scenario: Scenario;
   #ready: ReadonlySet<number> = new Set();
+  /** Machines whose replicas may have a replacement: interrupted and silent ones, and until when (monotonic ms). */
+  readonly #replacedUntil = new Map<string, number>();
+  /** Ready spot replicas of the last checks; `at`: monotonic ms. */
+  readonly #readySpot: { readonly at: number; readonly count: number }[] = [];
   /** When a replica was first seen with a second machine, monotonic ms. */
   #doubledSince: ReadonlyMap<number, number> = new Map();
 
@@ -27,18 +38,43 @@ export class Invariants {
     const replicas = await this.#world.replicas();
     this.#checkCount(replicas);
     this.#checkMachines(replicas);
+    assertDistinct(replicas);
     this.#checkEndpoints(replicas);
     this.#checkOwnLosses(replicas);
     this.#checkBill(replicas);
   }
 
   #checkCount(replicas: readonly ReplicaRecord[]): void {
-    // A lost machine is replaced at once, while its record may not yet say that it is lost.
-    const machines = [...this.#world.cloud.machines.values()];
-    const isDoomed = ({ goneReason, notice }: (typeof machines)[number]): boolean => goneReason !== undefined || notice !== undefined;
-    const doomed = new Set<string>(machines.filter(isDoomed).map(({ id }) => id));
-    const count = replicas.filter(({ state, machineId }) => isAlive(state) && !(machineId !== null && doomed.has(machineId))).length;
-    if (count > this.#scenario.mostReplicas) throw broken('too many replicas', `${count} live, ${this.#scenario.mostReplicas} are allowed`);
+    const now = this.#world.clock.monotonic();
+    for (const { id, goneReason, notice, silence } of this.#world.cloud.machines.values()) {
+      // A lost machine is replaced at once, while its record may not yet say that it is lost. A notice is never forgotten.
+      if (goneReason !== undefined || notice !== undefined) this.#replacedUntil.set(id, Infinity);
+      else if (silence !== undefined) this.#replacedUntil.set(id, Math.max(this.#replacedUntil.get(id) ?? 0, now + mostReturningMs));
+    }
+    const isReplaced = ({ machineId }: ReplicaRecord): boolean => machineId !== null && now < (this.#replacedUntil.get(machineId) ?? 0);
+    const counted = replicas.filter((one) => isAlive(one.state) && !isReplaced(one));
+    const most = this.#scenario.mostReplicas + this.#standIns(counted);
+    if (counted.length > most) throw broken('too many replicas', `${counted.length} live, ${most} are allowed`);
+    const { mostOnDemand, mostReplicas } = this.#scenario;
+    const onDemand = counted.filter((one) => marketOf(one) === 'on-demand').length;
+    if (onDemand > mostOnDemand) throw broken('too many replicas on demand', `${onDemand} live, ${mostOnDemand} are allowed`);
+    const spot = counted.length - onDemand;
+    if (spot > mostReplicas) throw broken('too many spot replicas', `${spot} live, ${mostReplicas} are allowed`);
+  }
+
+  /** The on-demand replicas that may live beside the others. One may still live for a while after its spot replica is ready. */
+  #standIns(counted: readonly ReplicaRecord[]): number {
+    const { standIns, policy, update } = this.#scenario;
+    if (standIns === 'none') return 0;
+    const now = this.#world.clock.monotonic();
+    const ready = counted.filter((one) => one.state === 'READY' && marketOf(one) === 'spot').length;
+    // While the store fails, the end of a stand-in cannot be written.
+    this.#readySpot.push({ at: now, count: failingStores.has(this.#world) ? 0 : ready });
+    while (this.#readySpot.length > 1 && (this.#readySpot[0]?.at ?? now) < now - longestStandInMs) this.#readySpot.shift();
+    const lately = Math.min(...this.#readySpot.map(({ count }) => count));
+    const perVersion = Math.max(0, policy.maxReplicas - (standIns === 'always' ? 0 : lately));
+    // Side by side, each version has its own.
+    return update.mode === 'blue_green' ? perVersion + policy.maxReplicas : perVersion;
   }
 
   /** After a lost reply a replica may have a second machine, until the search for it or a sweep removes one of them. */
@@ -99,6 +135,12 @@ export class Invariants {
   }
 }
 
+/** Two replicas never have the same machine. */
+function assertDistinct(replicas: readonly ReplicaRecord[]): void {
+  const machines = replicas.flatMap(({ machineId, state }) => (machineId === null || isEnded(state) ? [] : [machineId]));
+  if (new Set(machines).size !== machines.length) throw broken('two replicas have one machine', machines.join(', '));
+}
+
 /** Throws unless the service is at rest: its replicas have its version and each has its machine. */
 export async function assertConverged(world: World, { policy }: Scenario): Promise<void> {
   const reason = await whyNotConverged(world, policy.minReplicas);
@@ -112,6 +154,7 @@ export async function whyNotConverged(world: World, least: number): Promise<stri
   const states = replicas.map(({ id, state, version, market }) => `${id} ${state} v${version} ${market}`).join(', ');
   if (service?.memory.update !== undefined) return `the update has not ended: ${JSON.stringify(service.memory.update)}; ${states}`;
   if (replicas.length < least || replicas.some(({ state }) => state !== 'READY')) return `${least} should be ready: ${states}`;
+  if (replicas.some(({ version }) => version !== service?.version)) return `version ${service?.version} is desired: ${states}`;
   const machines = new Set(replicas.map(({ machineId }) => machineId));
   if (world.cloud.living.length !== machines.size) return `${world.cloud.living.length} machines live: ${states}`;
   const serving = new Set(world.endpoints.filter(({ state }) => state === 'serving').map(({ id }) => id));

@@ -1,3 +1,4 @@
+import { memoryStore } from '../support/memory-store.ts';
 import { withWorld, type World } from '../support/service-world.ts';
 import { acts, endAll } from './faults.ts';
 import { assertConverged, Invariants, whyNotConverged } from './invariants.ts';
@@ -32,7 +33,7 @@ async function converge(world: World, invariants: Invariants, scenario: Scenario
 }
 
 /** Runs the control loop of one service through random acts and faults. The error names the seed, the acts and the replay. */
-export async function simulate(seed: number): Promise<void> {
+async function simulate(seed: number): Promise<void> {
   const random = seededRandom(seed);
   const scenario = drawScenario(random);
   const done: string[] = [];
@@ -61,14 +62,44 @@ export async function simulate(seed: number): Promise<void> {
     seed,
     scenario.offers,
     scenario.task,
+    async () => memoryStore(),
   );
 }
 
-/** Without a choice, seeds from 1 to this one run: about a minute with two processors. */
-const mostSeeds = 200;
+/** Without a choice, the seeds from 1 to this one run: a few seconds of `npm cit`. */
+const usualSeeds = 40;
 
-/** The even seeds (`rest` 0) or the odd ones (1) of a run, such as `SVC_SIMULATION_SEEDS=1-2000`. */
-export function simulationSeeds(rest: 0 | 1): readonly number[] {
-  const [from = 1, to = mostSeeds] = (process.env['SVC_SIMULATION_SEEDS'] ?? `1-${mostSeeds}`).split('-').map(Number);
-  return Array.from({ length: to - from + 1 }, (_, index) => from + index).filter((seed) => seed % 2 === rest);
+/** Each test runs a batch of seeds: reports of thousands of runs stay readable. */
+const batches = 10;
+
+/** The even seeds (`rest` 0) or the odd ones (1) of a run, such as `SVC_SIMULATION_SEEDS=1-2000`, in batches. */
+export function seedBatches(rest: 0 | 1): readonly Batch[] {
+  const [from = 1, to = usualSeeds] = (process.env['SVC_SIMULATION_SEEDS'] ?? `1-${usualSeeds}`).split('-').map(Number);
+  const seeds = Array.from({ length: to - from + 1 }, (_, index) => from + index).filter((seed) => seed % 2 === rest);
+  const size = Math.max(1, Math.ceil(seeds.length / batches));
+  return Array.from({ length: Math.ceil(seeds.length / size) }, (_, index) => {
+    const some = seeds.slice(index * size, (index + 1) * size);
+    return { from: some[0] ?? 0, to: some.at(-1) ?? 0 };
+  });
+}
+
+/** Every second seed of a range; both ends are included. */
+interface Batch {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Simulates the seeds of a batch. Throws the error of the first that fails, and says how many did. */
+export async function simulateBatch({ from, to }: Batch): Promise<void> {
+  const failures: Error[] = [];
+  for (let seed = from; seed <= to; seed += 2) {
+    try {
+      await simulate(seed);
+    } catch (error) {
+      if (!(error instanceof Error)) throw error;
+      failures.push(error);
+    }
+  }
+  const [first] = failures;
+  if (first !== undefined) throw new Error(`${failures.length} runs failed, the first one so. ${first.message}`, { cause: first });
 }

@@ -19,8 +19,11 @@ export interface Scenario {
   readonly task: Partial<Task>;
   /** US dollars per hour for all replicas. */
   readonly limitUsd: number | undefined;
-  /** The most replicas that may live at once when none is interrupted or silent. */
+  /** The most replicas that may live at once when none is interrupted or silent, apart from those that stand in. */
   readonly mostReplicas: number;
+  readonly mostOnDemand: number;
+  /** On-demand replicas that may stand in for spot replicas: none, one for each that is not ready, or one for each. */
+  readonly standIns: 'none' | 'until ready' | 'always';
 }
 
 const onDemand = anOffer({ provider: 'fake', region: 'r1', instanceType: 'small', cpus: 4, memoryGb: 16, hourlyUsd: 1 });
@@ -30,6 +33,9 @@ const zones: readonly Offer[] = ['a', 'b', 'c'].flatMap((zone) => [
   { ...onDemand, zone },
   { ...onDemand, zone, spot: true, hourlyUsd: 0.3 },
 ]);
+
+/** The most spare spot replicas that the hedge buys for services of this size. */
+const mostSpares = 2;
 
 type Market = 'on demand' | 'use_spot' | 'dynamic_fallback' | 'hedge';
 const placements: Readonly<Record<Market, Partial<ReplicaPolicy>>> = {
@@ -54,16 +60,20 @@ export function drawScenario(random: Random): Scenario {
   const scaling = pick(random, ['fixed', 'request_rate', 'concurrency', 'forecast'] as const);
   const market = pick(random, markets);
   const surge = pick(random, [0, 1, 2]);
-  const minReplicas = 2;
-  const maxReplicas = scaling === 'fixed' ? minReplicas : 4;
-  // Below the price of the update's replicas, so that the limit binds; never below that of the smallest service.
-  const limitUsd = random() < 0.25 ? maxReplicas + 1 : undefined;
+  const minReplicas = pick(random, [1, 2, 3]);
+  const maxReplicas = scaling === 'fixed' ? minReplicas : minReplicas + 2;
+  // The smallest service can be updated within the limit; a larger one cannot always.
+  const limitUsd = random() < 0.25 ? minReplicas + (mode === 'blue_green' ? minReplicas : 1) : undefined;
   const update: UpdatePolicy = { mode, surge, maxUnavailable: surge === 0 ? 1 : 0, steps: [25, 50], bakeSeconds: 20 };
   const policy = { minReplicas, maxReplicas, ...scalings[scaling], ...placements[market] };
   const spec = aServiceSpec({ update, maxHourlyCost: limitUsd });
   const most = mode === 'blue_green' ? 2 * maxReplicas : maxReplicas + Math.max(surge, 1);
+  // Plain spot services use the hedge too.
+  const isHedged = market === 'hedge' || market === 'use_spot';
   return {
-    name: [mode, scaling, market, ...(limitUsd === undefined ? [] : [`at most $${limitUsd}`])].join(', '),
+    name: [`${minReplicas} to ${maxReplicas}`, mode, scaling, market, ...(limitUsd === undefined ? [] : [`at most $${limitUsd}`])].join(
+      ', ',
+    ),
     update,
     policy,
     offers: market === 'on demand' ? [onDemand] : zones,
@@ -72,7 +82,9 @@ export function drawScenario(random: Random): Scenario {
       service: { ...spec, replicaPolicy: { ...spec.replicaPolicy, ...policy } },
     },
     limitUsd,
-    // On-demand replicas stand in for each spot replica that is not ready yet. Plain spot services use the hedge too.
-    mostReplicas: market === 'on demand' ? most : 2 * most,
+    mostReplicas: most + (isHedged ? mostSpares : 0),
+    mostOnDemand: most,
+    // The hedge keeps more of them while spot runs in zones that changed lately.
+    standIns: market === 'on demand' ? 'none' : isHedged ? 'always' : 'until ready',
   };
 }

@@ -250,13 +250,14 @@ export class World {
 }
 
 /** Adds a version whose task has this change, as `svc serve update` does. */
-export async function updateWorld({ store, clock }: World, change: Partial<Task>, mode: UpdateMode = 'rolling'): Promise<void> {
+export async function updateWorld({ store, clock }: World, change: Partial<Task>, chosen?: UpdateMode): Promise<void> {
   await compareAndSwap(
     () => store.services.get('chat'),
     async (service) => {
       const current = await store.services.version('chat', service.version);
       const version = service.version + 1;
       const task = { ...(current?.task ?? aTask()), ...change, filesVersion: 1 };
+      const mode = chosen ?? task.service?.update.mode ?? 'rolling';
       const memory = { ...service.memory, failures: [], gaveUp: false, update: { from: service.version, at: clock.now(), mode } };
       const event = { at: 0, subject: 'chat', subjectKey: '0a1b2c3d', replicaId: null, from: null, to: null, cause: 'update', message: '' };
       return store.services.addVersion(service, { version, memory }, aVersion({ version, task }), event);
@@ -264,16 +265,18 @@ export async function updateWorld({ store, clock }: World, change: Partial<Task>
   );
 }
 
+/** `storeAt` opens an empty store; by default SQLite in a file. */
 export async function withWorld(
   use: (world: World) => Promise<void>,
   policy: Partial<ReplicaPolicy> = {},
   seed = 1,
   offers: readonly Offer[] = [offer],
   change: Partial<Task> = {},
+  storeAt: (path: string, clock: FakeClock) => Promise<Store> = (path, clock) => openStore({ path, clock }),
 ): Promise<void> {
   const home = mkdtempSync(join(tmpdir(), 'svc-sim-'));
   const clock = new FakeClock();
-  const store = await openStore({ path: join(home, 'state.db'), clock });
+  const store = await storeAt(join(home, 'state.db'), clock);
   try {
     const spec = aServiceSpec();
     const atLeast = policy.minReplicas === undefined ? {} : { maxReplicas: policy.minReplicas };

@@ -1,10 +1,13 @@
+import { dirname } from 'node:path/posix';
 import type { ExecResult, MemoryKills, Remote } from '../../remote/remote.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { SvcError } from '../../shared/errors.ts';
+import { wakeable } from '../../shared/loop.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
 import { fakeBaseDir, fakeBootId, type FakeMachine } from './fake-machine.ts';
 
-const followPollMs = 100;
+/** Most changes wake the reader of a file. A test may also change a file behind the machine's back. */
+const followPollMs = 10_000;
 const done: ExecResult = { exitCode: 0, stdout: '', stderr: '' };
 
 /** Supports only the commands that start and stop a job. */
@@ -58,6 +61,8 @@ export class FakeRemote implements Remote {
   }
 
   async *follow(remotePath: string, offset: number, signal: AbortSignal): AsyncGenerator<Buffer> {
+    const changes = wakeable(this.#clock, signal);
+    this.watch(dirname(remotePath), changes.wake, signal);
     let position = offset;
     while (!signal.aborted) {
       const content = Buffer.from(this.#machine.files.get(remotePath) ?? '');
@@ -66,7 +71,7 @@ export class FakeRemote implements Remote {
         position = content.length;
         yield chunk;
       }
-      await this.#clock.sleep(followPollMs, signal);
+      await changes.pause(followPollMs);
     }
   }
 
