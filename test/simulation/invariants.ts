@@ -72,7 +72,10 @@ export class Invariants {
     this.#readySpot.push({ at: now, count: failingStores.has(this.#world) ? 0 : ready });
     while (this.#readySpot.length > 1 && (this.#readySpot[0]?.at ?? now) < now - longestStandInMs) this.#readySpot.shift();
     const lately = Math.min(...this.#readySpot.map(({ count }) => count));
-    const perVersion = Math.max(0, policy.maxReplicas - (standIns === 'always' ? 0 : lately));
+    // An update that gets no spot machine starts as many on demand as its surge; see `spotWait`.
+    const isUpdating = new Set(counted.map(({ version }) => version)).size > 1;
+    const updated = isUpdating ? Math.max(1, typeof update.surge === 'number' ? update.surge : 1) : 0;
+    const perVersion = standIns === 'always' ? policy.maxReplicas : Math.max(0, policy.maxReplicas - lately) + updated;
     // Side by side, each version has its own.
     return update.mode === 'blue_green' ? perVersion + policy.maxReplicas : perVersion;
   }
