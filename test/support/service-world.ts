@@ -15,7 +15,7 @@ import { FakeProvider } from '../../src/providers/fake/index.ts';
 import type { Offer } from '../../src/providers/provider.ts';
 import { noFence } from '../../src/shared/fence.ts';
 import { homePaths, servicePaths, type ServicePaths } from '../../src/shared/paths.ts';
-import { seededRandom } from '../../src/shared/random.ts';
+import { seededRandom, type Random } from '../../src/shared/random.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { ReplicaRecord } from '../../src/domain/records.ts';
 import { compareAndSwap } from '../../src/store/compare-and-swap.ts';
@@ -97,6 +97,7 @@ export class World {
   /** Reports that the balancer sends when its link opens. */
   whenLinked: (listeners: BalancerListeners) => void = () => undefined;
   #stop = new AbortController();
+  readonly #jitter: Random;
   #listeners: BalancerListeners | undefined;
 
   constructor(store: Store, home: string, seed: number, clock: FakeClock, offers: readonly Offer[]) {
@@ -104,6 +105,7 @@ export class World {
     this.store = store;
     this.files = servicePaths(homePaths(home, 0), '0a1b2c3d');
     this.cloud = new FakeCloud(clock, seededRandom(seed), offers);
+    this.#jitter = seededRandom(seed);
   }
 
   async start(): Promise<void> {
@@ -129,6 +131,7 @@ export class World {
         filesRestored: this.filesThere,
         fence: noFence,
         providers: providersOf(provider),
+        random: this.#jitter,
         probe: async (address, _service, signal) => {
           const asked =
             this.hung.size === 0

@@ -141,9 +141,11 @@ export class Reconciler implements Loop {
     this.#context.wake();
   }
 
-  /** The replicas of the last pass, with their newest records. */
+  /** The replicas of the last pass and those launched since, with their newest records. */
   get replicas(): readonly ReplicaRecord[] {
-    return this.#newest(this.#listed);
+    const known = new Set(this.#listed.map(({ id }) => id));
+    const launched = [...this.#handles.values()].flatMap(({ record }) => (known.has(record.id) ? [] : [record]));
+    return [...this.#newest(this.#listed), ...launched];
   }
 
   /** The price limit of the service's version, US dollars per hour. */
