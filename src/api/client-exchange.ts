@@ -27,6 +27,11 @@ export interface Exchange {
   explain(error: unknown): unknown;
 }
 
+/** The cause of a call's error when no answer came in its time. */
+export class NoAnswerError extends Error {
+  override readonly name = 'NoAnswerError';
+}
+
 /** Sends a call. Rejects with the same errors as the methods of `ApiClient`. */
 export async function openExchange(call: WireCall): Promise<Exchange> {
   const { name, socketPath, clock, timeoutMs, signal } = call;
@@ -51,7 +56,7 @@ export async function openExchange(call: WireCall): Promise<Exchange> {
   const stopTimer = clock.after(timeoutMs, () => {
     timedOut = true;
     // Without an error of its own, a timeout would look as if the controller had closed the connection.
-    request.destroy(new Error('no answer in time'));
+    request.destroy(new NoAnswerError());
   });
   const explain = (error: unknown): unknown => {
     if (error instanceof SvcError) return error;

@@ -6,6 +6,7 @@ import { expect, test } from 'vitest';
 import { systemClock, type Clock } from '../../shared/clock.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
+import { NoAnswerError } from '../../api/client-exchange.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { identifyProcess, isStopped } from '../../shared/system/process-identity.ts';
 import { askOrKill, retireController } from './controller-process.ts';
@@ -45,7 +46,11 @@ test('a controller that does not end is an error with a hint', async () => {
 });
 
 /** Asks a recorded process. `answers`: from which call on it answers. */
-async function ask(pid: number, answers: number): Promise<readonly [answer: string | undefined, calls: number]> {
+async function ask(
+  pid: number,
+  answers: number,
+  cause: Error = new NoAnswerError(),
+): Promise<readonly [answer: string | undefined, calls: number]> {
   const calls: string[] = [];
   const answer = await withTempHome(async (home) => {
     const file = join(home, 'identity.json');
@@ -54,7 +59,7 @@ async function ask(pid: number, answers: number): Promise<readonly [answer: stri
       file,
       async () => {
         calls.push('health');
-        if (calls.length < answers) throw new SvcError('SVC_CONTROLLER_UNREACHABLE', 'no answer');
+        if (calls.length < answers) throw new SvcError('SVC_CONTROLLER_UNREACHABLE', 'no answer', { cause });
         return 'health';
       },
       { clock: systemClock, signal },
@@ -75,6 +80,7 @@ test('a stopped controller is killed without a call', async () => {
 test('a controller that hangs is killed after three calls; a slow one is not', async () => {
   await withProcess(true, async (pid, ended) => {
     expect(await ask(pid, 3)).toEqual(['health', 3]);
+    await expect(ask(pid, 4, new Error('connect EAGAIN'))).rejects.toThrow('no answer');
     expect(await ask(pid, 4)).toEqual([undefined, 3]);
     expect(await ended).toEqual([null, 'SIGKILL']);
   });

@@ -9,6 +9,7 @@ import {
   isStopped,
   signalProcess,
 } from '../../shared/system/process-identity.ts';
+import { NoAnswerError } from '../../api/client-exchange.ts';
 import type { ApiClient } from '../../api/client.ts';
 
 /** Timeout for a controller to end, ms. It lets calls finish and writes its state first. */
@@ -65,7 +66,8 @@ export async function askOrKill<Health>(
       return await ask();
     } catch (error) {
       deps.signal.throwIfAborted();
-      if (!(error instanceof SvcError && error.code === 'SVC_CONTROLLER_UNREACHABLE')) throw error;
+      // Any other error, such as a full queue of connections, says nothing about the process.
+      if (!(error instanceof SvcError && error.cause instanceof NoAnswerError)) throw error;
     }
   }
   signalProcess(daemon, 'SIGKILL');
