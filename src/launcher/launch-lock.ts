@@ -1,8 +1,7 @@
 import { linkSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import type { Clock } from '../shared/clock.ts';
 import { hasErrno, SvcError } from '../shared/errors.ts';
-import { readJsonFile } from '../shared/system/files.ts';
-import { identifyProcess, isAlive, isProcessIdentity, type ProcessIdentity } from '../shared/system/process-identity.ts';
+import { identifyProcess, isAlive, readIdentity } from '../shared/system/process-identity.ts';
 import { randomHex } from '../shared/hex.ts';
 
 const pollMs = 200;
@@ -25,7 +24,7 @@ export async function withLaunchLock<Result>(
 ): Promise<Result> {
   let hasWaited = false;
   while (!tryTake(file)) {
-    if (!hasWaited) onWait(holderOf(file)?.pid);
+    if (!hasWaited) onWait(readIdentity(file)?.pid);
     hasWaited = true;
     await clock.sleep(pollMs, signal);
     if (signal.aborted) throw new SvcError('SVC_ABORTED', 'Interrupted while another command was bringing up the controller.');
@@ -67,7 +66,7 @@ function tryTake(file: string): boolean {
 
 /** Of several processes that find an abandoned lock, one renames it. The others find none, or leave a new one alone. */
 function removeAbandoned(file: string): void {
-  const holder = holderOf(file);
+  const holder = readIdentity(file);
   if (holder === undefined || isAlive(holder)) return;
   const renamed = `${file}.${randomHex(8)}`;
   try {
@@ -76,7 +75,7 @@ function removeAbandoned(file: string): void {
     if (hasErrno(error, 'ENOENT')) return;
     throw error;
   }
-  const taken = holderOf(renamed);
+  const taken = readIdentity(renamed);
   // Another process was faster: its lock is put back unless a newer one exists.
   if (taken !== undefined && isAlive(taken)) putBack(renamed, file);
   rmSync(renamed, { force: true });
@@ -88,10 +87,4 @@ function putBack(renamed: string, file: string): void {
   } catch (error) {
     if (!hasErrno(error, 'EEXIST')) throw error;
   }
-}
-
-/** Undefined also while the lock is being released. */
-function holderOf(file: string): ProcessIdentity | undefined {
-  const value = readJsonFile(file)?.value;
-  return isProcessIdentity(value) ? value : undefined;
 }

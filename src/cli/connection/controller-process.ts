@@ -1,12 +1,11 @@
-import { readFileSync } from 'node:fs';
 import type { Clock } from '../../shared/clock.ts';
 import { SvcError } from '../../shared/errors.ts';
 import {
   type ProcessIdentity,
   identifyProcess,
   isAlive,
-  isProcessIdentity,
   isStopped,
+  readIdentity,
   signalProcess,
 } from '../../shared/system/process-identity.ts';
 import { NoAnswerError } from '../../api/client-exchange.ts';
@@ -73,16 +72,6 @@ export async function askOrKill<Health>(
   signalProcess(daemon, 'SIGKILL');
   await waitUntilControllerGone(daemon, deps);
   return undefined;
-}
-
-function readIdentity(file: string): ProcessIdentity | undefined {
-  try {
-    const identity: unknown = JSON.parse(readFileSync(file, 'utf8'));
-    return isProcessIdentity(identity) ? identity : undefined;
-  } catch {
-    // An earlier version of svc wrote no such file.
-    return undefined;
-  }
 }
 
 /** Throws SVC_CONTROLLER_BUSY while a controller has services or clusters, and names them. */

@@ -43,7 +43,7 @@ test('another status, an endless body and silence are missing metrics', async ()
   expect(await measure(() => undefined)).toBeUndefined();
 });
 
-test('an engine is told to sleep by an empty POST; a refusal differs from no answer', async () => {
+test('an empty POST makes an engine sleep; a refusal differs from no answer', async () => {
   const told: string[] = [];
   const address = await serve(({ method, url, headers }, response) => {
     told.push(`${method} ${url} ${headers['content-length']}`);

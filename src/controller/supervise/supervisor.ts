@@ -7,16 +7,15 @@ import {
   cpuWaitMs,
   identifyProcess,
   isAlive,
-  isProcessIdentity,
   isStopped,
   sameProcess,
   signalProcess,
+  readIdentity,
   type ProcessIdentity,
 } from '../../shared/system/process-identity.ts';
 import { wholeEnv } from '../../shared/env.ts';
 import type { Logger } from '../../shared/log.ts';
 import { openLog } from '../../shared/system/log-file.ts';
-import { readJsonFile } from '../../shared/system/files.ts';
 import { greet, type Greeting } from '../greeting.ts';
 import { watchForHang } from './hang-watch.ts';
 import { lastErrorInLog, ProcessCrashes, type RecentCrashes } from './process-crashes.ts';
@@ -346,8 +345,8 @@ interface EndOptions {
 export async function endAt(socketPath: string, { clock, greetMs, graceMs, identityFile }: EndOptions): Promise<void> {
   const greeting = await greet(socketPath, { clock, timeoutMs: greetMs });
   greeting?.socket.destroy();
-  const written = identityFile === undefined ? undefined : readJsonFile(identityFile)?.value;
-  const all = greeting === undefined && isProcessIdentity(written) ? [written] : allOf(greeting);
+  const written = identityFile === undefined ? undefined : readIdentity(identityFile);
+  const all = greeting === undefined && written !== undefined ? [written] : allOf(greeting);
   await Promise.all(all.map((one) => endProcess(one, graceMs, clock)));
 }
 

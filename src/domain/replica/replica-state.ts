@@ -1,11 +1,9 @@
+/** States in which a replica serves requests or may come to serve them. These count towards the target. */
+export const aliveStates = ['PENDING', 'PROVISIONING', 'STARTING', 'READY', 'NOT_READY', 'SLEEPING'] as const;
+
 /** States as `svc serve status` prints them. docs/reference/states.md has the diagram, generated from `transitions`. */
 export const replicaStates = [
-  'PENDING',
-  'PROVISIONING',
-  'STARTING',
-  'READY',
-  'NOT_READY',
-  'SLEEPING',
+  ...aliveStates,
   'SHUTTING_DOWN',
   'PREEMPTED',
   'FAILED',
@@ -105,16 +103,6 @@ export function nextReplicaState(state: ReplicaState, event: ReplicaEvent): Repl
   if (target !== 'by-cause') return target;
   return event.type === 'machine-gone' || event.type === 'dropped' ? finalStates[event.cause] : state;
 }
-
-/** States in which a replica serves requests or may come to serve them. These count towards the target. */
-export const aliveStates = [
-  'PENDING',
-  'PROVISIONING',
-  'STARTING',
-  'READY',
-  'NOT_READY',
-  'SLEEPING',
-] as const satisfies readonly ReplicaState[];
 
 /** States that report a failure. */
 export const failedStates = [

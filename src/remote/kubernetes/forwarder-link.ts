@@ -8,9 +8,8 @@ import { SvcError } from '../../shared/errors.ts';
 import { shortFingerprint } from '../../shared/hex.ts';
 import { getOrAdd } from '../../shared/get-or-add.ts';
 import { openLog } from '../../shared/system/log-file.ts';
-import { readJsonFile } from '../../shared/system/files.ts';
 import type { HomePaths } from '../../shared/paths.ts';
-import { isAlive, isProcessIdentity } from '../../shared/system/process-identity.ts';
+import { isAlive, readIdentity } from '../../shared/system/process-identity.ts';
 import { programEntry } from '../../shared/program-files.ts';
 import { TunnelKeeper, Tunnels, type TunnelCarrier } from '../tunnels.ts';
 import { forwarderFiles, type ForwarderFiles } from './forwarder-files.ts';
@@ -61,8 +60,8 @@ export class ForwarderLink {
   }
 
   areUp(): boolean {
-    const identity = readJsonFile(this.#files.identity)?.value;
-    return isProcessIdentity(identity) && isAlive(identity);
+    const identity = readIdentity(this.#files.identity);
+    return identity !== undefined && isAlive(identity);
   }
 
   /** A new forwarder takes all records. */

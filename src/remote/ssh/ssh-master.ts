@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, rmSync, statSync } from 'node:fs';
-import { writeFileAtomic, readJsonFile } from '../../shared/system/files.ts';
+import { writeFileAtomic } from '../../shared/system/files.ts';
 import type { Clock } from '../../shared/clock.ts';
-import { identifyProcess, isAlive, isProcessIdentity, signalProcess, type ProcessIdentity } from '../../shared/system/process-identity.ts';
+import { identifyProcess, isAlive, readIdentity, signalProcess, type ProcessIdentity } from '../../shared/system/process-identity.ts';
 import { randomHex } from '../../shared/hex.ts';
 import { unlessAborted } from '../../shared/deadline.ts';
 import { claimSocket, isListenedOn } from '../../shared/system/claim-socket.ts';
@@ -127,7 +127,6 @@ export class SshMaster {
   }
 
   #readHolder(): ProcessIdentity | undefined {
-    const value = readJsonFile(`${this.control}.pid`)?.value;
-    return isProcessIdentity(value) ? value : undefined;
+    return readIdentity(`${this.control}.pid`);
   }
 }

@@ -83,7 +83,7 @@ function makePrivate(path: string, stats: Stats, say: (text: string) => void): v
       hint: `Run: chmod 700 ${path}`,
     });
   }
-  // The usual result of mkdir: others could read, but nobody can have put anything into it.
+  // The usual result of mkdir: others could read it, and cannot have put anything into it.
   chmodSync(path, 0o700);
   say(`Other users could read the folder ${path}; it is private now.`);
 }

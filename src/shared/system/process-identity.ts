@@ -1,6 +1,7 @@
 import { readFileSync, readlinkSync } from 'node:fs';
 import { envVar } from '../env.ts';
 import { isObject } from '../json.ts';
+import { readJsonFile } from './files.ts';
 
 /** Identifies one process permanently. Pids are reused, so the start time and the boot are stored too. */
 export interface ProcessIdentity {
@@ -62,6 +63,12 @@ export function isProcessIdentity(value: unknown): value is ProcessIdentity {
     typeof value['bootId'] === 'string' &&
     (value['space'] === undefined || typeof value['space'] === 'string')
   );
+}
+
+/** The identity in a JSON file; undefined without a file or a valid one. Throws Node's error if it cannot be read. */
+export function readIdentity(path: string): ProcessIdentity | undefined {
+  const value = readJsonFile(path)?.value;
+  return isProcessIdentity(value) ? value : undefined;
 }
 
 /** The identity of a running process; undefined when there is none, or only its zombie is left. */

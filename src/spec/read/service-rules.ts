@@ -118,7 +118,7 @@ function checkSchedule({ schedule = [], ...policy }: PolicyFields, hasTarget: bo
   }
 }
 
-/** Only a service that may have no replica lets an engine sleep, which is told so over HTTP/1.1. */
+/** An engine sleeps only in a service that may have no replica. The request for it uses HTTP/1.1. */
 function checkSleep(
   { scale_to_zero: action, min_replicas: min, schedule = [] }: PolicyFields,
   { protocol }: ServiceFields,
