@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { expect, test } from 'vitest';
 import { aBalancerReplica, withBalancer, type RunningBalancer } from '../../test/support/balancer.ts';
 import { httpReplica, RawClient, refusingPort, withReplicas, type FakeReplica } from '../../test/support/raw-http.ts';
@@ -137,6 +138,37 @@ test('a new replica is not overloaded by many queued requests', async () => {
         const sentAt = (await balancer.accessLog(150)).map((line) => Number(line['at']) + Number(line['sent_ms']));
         const first = Math.min(...sentAt);
         expect(sentAt.filter((at) => at < first + holdMs).length).toBeLessThan(75);
+      },
+      waitingFor(20_000, { fromZero: true }),
+    );
+  });
+});
+
+test('queued requests reach a new replica in order of arrival', async () => {
+  const arrived: string[] = [];
+  const counting = httpReplica((incoming, response) => {
+    arrived.push(incoming.url ?? '');
+    response.end();
+  });
+  const paths = Array.from({ length: 60 }, (_, number) => `/${number}`);
+  await withReplicas([counting], async (replica) => {
+    await withBalancer(
+      [],
+      async (balancer) => {
+        const clients: RawClient[] = [];
+        for (const path of paths) {
+          const client = new RawClient(balancer.port);
+          clients.push(client);
+          await once(client.socket, 'connect');
+          client.send(`GET ${path} HTTP/1.1\r\nHost: h\r\n\r\n`);
+        }
+        await waitFor('all to wait', () => balancer.link.lastStats?.queued === paths.length);
+        await balancer.link.setReplicas([aBalancerReplica(replica?.port ?? 0, 1)]);
+        for (const client of clients) {
+          await client.untilResponse('GET');
+          client.destroy();
+        }
+        expect(arrived).toEqual(paths);
       },
       waitingFor(20_000, { fromZero: true }),
     );

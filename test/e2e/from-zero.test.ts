@@ -37,9 +37,9 @@ test('requests through a cold start from zero get 200, in order of arrival', { t
     }
     const all = await Promise.all(replies);
     expect(all.map(([status]) => status)).toEqual(Array.from({ length: requests }, () => 200));
-    // Requests that the queue releases together may overtake each other on their connections, but not those far before.
+    // On a busy machine the program may read one connection before another.
     const moves = all.map(([, position], index) => Math.abs(position - (index + 1)));
-    expect(Math.max(...moves)).toBeLessThanOrEqual(requests / 2);
+    expect(Math.max(...moves)).toBeLessThanOrEqual(requests / 10);
     await svc.end();
   });
 });

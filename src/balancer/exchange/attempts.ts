@@ -133,8 +133,12 @@ export class Attempt {
     this.#head = head;
   }
 
-  /** Takes an open connection of the replica; undefined when none may carry the request. */
-  takeIdle(mayRunTwice: boolean): ReplicaStream | undefined {
+  /**
+   * Takes an open connection of the replica; undefined when none may carry the request. A request from the queue takes
+   * none while an earlier one uses a fresh connection, which the replica may read later than an idle one.
+   */
+  takeIdle(mayRunTwice: boolean, isFromQueue: boolean): ReplicaStream | undefined {
+    if (isFromQueue && this.replica.streams.hasFresh) return undefined;
     this.stream = this.replica.streams.take(this.#head, mayRunTwice);
     return this.stream;
   }

@@ -162,7 +162,7 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
 
     const attempt = new Attempt(choice.replica, this.#head);
     this.#attempt = attempt;
-    const idle = decision === 'new-connection' ? undefined : attempt.takeIdle(this.#attempts.mayRunTwice);
+    const idle = decision === 'new-connection' ? undefined : attempt.takeIdle(this.#attempts.mayRunTwice, after === 'queue');
     if (idle !== undefined) return this.#send(idle);
     this.#pause();
     return attempt.dial((error, stream) => this.#dialled(attempt, error, stream));

@@ -43,6 +43,8 @@ export class ReplicaPool implements ReplicaConnectionOwner {
   readonly #idle: ReplicaConnection[] = [];
   readonly #trust = new IdleTrust();
   #isClosed = false;
+  /** Connections that are being opened or serve their first request. */
+  #fresh = 0;
 
   constructor(address: ReplicaAddress, services: PoolServices) {
     this.#address = address;
@@ -63,8 +65,18 @@ export class ReplicaPool implements ReplicaConnectionOwner {
     return this.#trust.allows(this.#services.clock.monotonic() - newest.idleSince) ? this.#idle.pop() : undefined;
   }
 
+  get hasFresh(): boolean {
+    return this.#fresh > 0;
+  }
+
   dial(done: (error: DialError | undefined, connection: ReplicaConnection | undefined) => void): CancelDial {
+    let isPending = true;
+    const settle = (isOpen: boolean): void => {
+      if (isPending && !isOpen) this.#fresh -= 1;
+      isPending = false;
+    };
     const onDialled = (error: DialError | undefined, socket: Socket | undefined): void => {
+      settle(socket !== undefined);
       try {
         if (socket !== undefined) this.#services.metrics.replicaConnectionOpened();
         done(error, socket === undefined ? undefined : new ReplicaConnection(socket, this));
@@ -72,10 +84,16 @@ export class ReplicaPool implements ReplicaConnectionOwner {
         this.crashed(unexpected);
       }
     };
-    return dialWithinBudget(this.#address, this.#services, onDialled);
+    this.#fresh += 1;
+    const cancel = dialWithinBudget(this.#address, this.#services, onDialled);
+    return () => {
+      settle(false);
+      cancel();
+    };
   }
 
   keep(connection: ReplicaConnection, head: ResponseHead): void {
+    if (!connection.isReused) this.#fresh -= 1;
     connection.finish(idleMsAfter(head));
     if (this.#isClosed || this.#idle.length >= maxIdleConnections) connection.destroy();
     else this.#idle.push(connection);
@@ -84,6 +102,7 @@ export class ReplicaPool implements ReplicaConnectionOwner {
   forget(connection: ReplicaConnection): void {
     this.#services.metrics.replicaConnectionClosed();
     this.#services.files.closeReplicaConnection();
+    if (!connection.isReused) this.#fresh -= 1;
     const index = this.#idle.indexOf(connection);
     if (index >= 0) this.#idle.splice(index, 1);
   }

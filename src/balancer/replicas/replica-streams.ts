@@ -30,6 +30,11 @@ export class ReplicaStreams {
     this.#http1 = new ReplicaPool(address, services);
   }
 
+  /** An HTTP/1.1 connection is being opened or serves its first request. */
+  get hasFresh(): boolean {
+    return this.#http1.hasFresh;
+  }
+
   /** A stream over an open connection; undefined when none may carry it. `mayRunTwice`: see `ReplicaPool.take`. */
   take(head: RequestHead, mayRunTwice: boolean): ReplicaStream | undefined {
     return this.#usesHttp2(head) ? this.#sessions().take() : this.#http1.take(mayRunTwice);
