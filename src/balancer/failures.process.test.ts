@@ -58,7 +58,7 @@ describe('without an available replica', () => {
     await withBalancer([], async (balancer) => {
       const reply = await fetch(balancer.url, { method: 'POST', body: 'x'.repeat(100_000) });
       expect([reply.status, reply.headers.get('x-svc-reason'), reply.headers.get('retry-after')]).toEqual([503, 'no_ready_replica', '7']);
-      const message = 'No replica of service chat is ready. Run: svc serve status chat';
+      const message = 'No replica of service chat is ready.';
       expect(await reply.json()).toEqual({ error: { message, type: 'server_error', code: 'no_ready_replica' } });
       await waitFor('both counts', () => balancer.link.lastStats?.requestsTotal === 1 && balancer.link.lastStats.errorsTotal === 1);
     });

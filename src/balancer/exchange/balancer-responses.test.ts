@@ -1,6 +1,16 @@
 import { expect, test } from 'vitest';
 import { balancerConfig } from '../../../test/support/balancer.ts';
-import { expectedWait, noReadyReplica, queueFull, queueTimeout } from './balancer-responses.ts';
+import {
+  expectedWait,
+  firstByteTimeout,
+  noReadyReplica,
+  queueFull,
+  queueTimeout,
+  replicaBrokeProtocol,
+  replicaLost,
+  replicaUnresponsive,
+  uploadTimeout,
+} from './balancer-responses.ts';
 
 const config = balancerConfig('/nowhere');
 const provisioning = { phase: 'provisioning', readyAt: 100_000 } as const;
@@ -27,9 +37,20 @@ test('without a known time, a reply names only the phase', () => {
     });
 });
 
-test('without an expected replica, a reply names the next command', () => {
+test('replies name no commands, because the public reads them', () => {
   expect(expectedWait(undefined, 0)).toBeUndefined();
-  expect(noReadyReplica(config).message).toBe('No replica of service chat is ready. Run: svc serve status chat');
+  expect(noReadyReplica(config).message).toBe('No replica of service chat is ready.');
+  const fromZero = { ...config, queue: { ...config.queue, fromZero: true } };
+  const replies = [
+    queueFull(config, undefined),
+    queueTimeout(fromZero, noReadyReplica(fromZero), undefined),
+    replicaLost(config),
+    replicaBrokeProtocol(config, 'bad_chunk'),
+    firstByteTimeout(config),
+    replicaUnresponsive(config),
+    uploadTimeout(config),
+  ];
+  for (const { message } of replies) expect(message).not.toMatch(/\bsvc\b/);
 });
 
 test('a queue timeout has Retry-After only with an expected replica', () => {

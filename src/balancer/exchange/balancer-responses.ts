@@ -55,16 +55,15 @@ export function expectedWait(expected: ExpectedReplica | undefined, now: number)
   return { text: `${phaseText} and should be ready in about ${seconds} s`, seconds };
 }
 
-/** A message with what the client can expect, or else with the command that tells its owner more. */
-const withOutlook = ({ service }: BalancerConfig, what: string, wait: ExpectedWait | undefined): string =>
-  wait === undefined ? `${what}. Run: svc serve status ${service}` : `${what}: ${wait.text}.`;
+/** A message with what the client can expect. The public reads it, so it names no command of the service's owner. */
+const withOutlook = (what: string, wait: ExpectedWait | undefined): string => (wait === undefined ? `${what}.` : `${what}: ${wait.text}.`);
 
 const retryAfterOf = ({ retryAfterSeconds }: BalancerConfig, wait: ExpectedWait | undefined): number =>
   Math.min(longestRetryAfter, wait?.seconds ?? retryAfterSeconds);
 
 /** No replica serves, or none could be reached. */
 export function noReadyReplica(config: BalancerConfig, wait?: ExpectedWait): BalancerResponse {
-  const message = withOutlook(config, `No replica of service ${config.service} is ready`, wait);
+  const message = withOutlook(`No replica of service ${config.service} is ready`, wait);
   return { status: 503, code: 'no_ready_replica', message, retryAfter: retryAfterOf(config, wait) };
 }
 
@@ -82,7 +81,7 @@ export function queueRefusalResponse(
 
 /** The request queue is full, by requests or by bytes. */
 export function queueFull(config: BalancerConfig, wait: ExpectedWait | undefined): BalancerResponse {
-  const message = withOutlook(config, `Too many requests wait for a replica of service ${config.service}`, wait);
+  const message = withOutlook(`Too many requests wait for a replica of service ${config.service}`, wait);
   return { status: 503, code: 'queue_full', message, retryAfter: retryAfterOf(config, wait) };
 }
 
@@ -92,19 +91,19 @@ export function queueTimeout(config: BalancerConfig, otherwise: BalancerResponse
   if (!config.queue.fromZero) return noReadyReplica(config, wait);
   const seconds = config.queue.timeoutMs / 1_000;
   const what = `No replica of service ${config.service} was ready within ${seconds} s (load_balancer.queue_timeout_seconds)`;
-  const message = withOutlook(config, what, wait);
+  const message = withOutlook(what, wait);
   return { status: 504, code: 'queue_timeout', message, ...(wait !== undefined && { retryAfter: retryAfterOf(config, wait) }) };
 }
 
 /** The connection broke after a replica got the request or part of it. The balancer does not send it again. */
 export function replicaLost(config: BalancerConfig): BalancerResponse {
-  const message = `A replica of service ${config.service} went away before it answered. Run: svc serve logs ${config.service} ID`;
+  const message = `A replica of service ${config.service} went away before it answered.`;
   return { status: 502, code: 'replica_lost', message };
 }
 
 /** The replica's response was not HTTP. */
 export function replicaBrokeProtocol(config: BalancerConfig, fault: Fault): BalancerResponse {
-  const message = `A replica of service ${config.service} sent a response that is not valid HTTP (${fault}). Run: svc serve logs ${config.service} ID`;
+  const message = `A replica of service ${config.service} sent a response that is not valid HTTP (${fault}).`;
   return { status: 502, code: 'replica_broke_protocol', message };
 }
 
@@ -117,7 +116,7 @@ export function firstByteTimeout(config: BalancerConfig): BalancerResponse {
 
 /** A hung or lost replica has the request or part of it. A resend could run it twice, or no other replica serves. */
 export function replicaUnresponsive(config: BalancerConfig): BalancerResponse {
-  const message = `A replica of service ${config.service} took the request and stopped answering; the request may have run. Run: svc serve status ${config.service}`;
+  const message = `A replica of service ${config.service} took the request and stopped answering; the request may have run.`;
   return { status: 504, code: 'replica_unresponsive', message };
 }
 

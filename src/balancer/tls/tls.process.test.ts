@@ -81,6 +81,17 @@ test('a client without HTTP/2 and HTTP/1.1, or with TLS 1.1, fails the handshake
   });
 });
 
+test('TLS 1.2 needs forward secrecy and authenticated encryption', async () => {
+  await withTlsBalancer([], async (balancer) => {
+    const offer = (ciphers: string): Promise<TLSSocket | string> => handshake(balancer.port, { maxVersion: 'TLSv1.2', ciphers });
+    for (const refused of ['AES128-GCM-SHA256', 'ECDHE-RSA-AES128-SHA256', 'ECDHE-ECDSA-AES128-SHA256', 'ECDHE-RSA-AES256-SHA'])
+      expect(await offer(refused)).toMatch(/^ERR_SSL/);
+    const secured = await offer('ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES128-GCM-SHA256');
+    if (typeof secured === 'string') throw new Error(secured);
+    secured.destroy();
+  });
+});
+
 test('plain HTTP at the TLS port gets a short answer, and junk is closed', async () => {
   await withReplicas([hello()], async (replica) => {
     await withTlsBalancer([replica?.port ?? 0], async (balancer) => {
