@@ -4,6 +4,7 @@ import { constants } from 'node:http2';
 import type { ServerResponse } from 'node:http';
 import { request } from 'node:https';
 import { expect, test } from 'vitest';
+import type { RequestQueueLimits } from '../domain/balancer-link.ts';
 import { aBalancerReplica, withBalancer, type RunningBalancer } from '../../test/support/balancer.ts';
 import { Http2TestClient, withHttp2 } from '../../test/support/http2.ts';
 import { httpReplica, RawClient, rawExchange, withReplicas, type FakeReplica } from '../../test/support/raw-http.ts';
@@ -14,6 +15,8 @@ const openFiles = 1_024;
 
 /** Requests that hang must do so until their test ends: a reply would free their files, or count as a refusal. */
 const patient = { firstByteTimeoutMs: 90_000, idleTimeoutMs: 90_000 };
+
+const waitingFor = (timeoutMs: number): RequestQueueLimits => ({ maxRequests: 1_000, maxBytes: 67_108_864, timeoutMs, fromZero: false });
 
 /** Answers at once, but never at `/hang`. */
 const replicaThatHangs = (): Promise<FakeReplica> =>
@@ -69,31 +72,28 @@ test.each([1, 2])('4 clients with 250 hung streams each do not lock out others (
         expect(await getOnce(balancer.port)).toBe(200);
         expect(balancer.output).not.toContain('Unexpected error');
       },
-      { ...patient, threads },
+      { ...patient, threads, queue: waitingFor(2_000) },
       openFiles,
     );
   });
 });
 
-test('a client is offered fewer streams while others have many, and more later', async () => {
-  await withReplicas([replicaThatHangs()], async (replica) => {
+test('requests over the share of their connection wait for it, and all succeed', async () => {
+  await withReplicas([httpReplica((_, response) => void setTimeout(() => response.end('ok'), 20))], async (replica) => {
     await withTlsBalancer(
       [replica?.port ?? 0],
-      async (_, url) => {
-        await withHttp2(url, async (client) => {
-          await client.get('/');
-          const offered = (): number => client.session.remoteSettings.maxConcurrentStreams ?? 0;
-          const before = offered();
-          await withHttp2(url, async (busy) => {
-            await busy.get('/');
-            for (let stream = 0; stream < 90; stream += 1) void busy.get('/hang');
-            await waitFor('fewer streams', () => offered() < before);
-          });
-          await waitFor('as many as before', () => offered() === before);
-          expect((await client.get('/')).status).toBe(200);
-        });
+      async (balancer, url) => {
+        const clients = Array.from({ length: 8 }, () => new Http2TestClient(url, { rejectUnauthorized: false }));
+        try {
+          await Promise.all(clients.map((client) => client.get('/')));
+          const all = clients.flatMap((client) => Array.from({ length: 45 }, () => client.get('/')));
+          expect(new Set((await Promise.all(all)).map(({ status }) => status))).toEqual(new Set([200]));
+          expect(await refusedBy(balancer, 'stream')).toBe(0);
+        } finally {
+          for (const client of clients) client.close();
+        }
       },
-      patient,
+      { ...patient, queue: waitingFor(60_000) },
       openFiles,
     );
   });

@@ -50,7 +50,6 @@ test('a connection may always have one request, however many the others have', (
   for (let connection = 0; connection < 200; connection += 1) openMany(budget, 250);
   expect(budget.openRequest(1)).toBe(false);
   expect(budget.openRequest(0)).toBe(true);
-  expect(budget.shareOf(0)).toBe(1);
 });
 
 test('extra requests leave three eighths of the files for clients with one request each', () => {
@@ -70,15 +69,22 @@ test('without extra requests clients get half of the files, up to the configured
   expect(budget.hasRoomForClient).toBe(false);
 });
 
-test('an offered number of requests is accepted, and ended requests free their files', () => {
+test('ended requests free their files', () => {
   const budget = budgetOf(limits);
   budget.setClients(1);
-  const offered = budget.shareOf(0);
-  expect(offered).toBe(95);
-  expect(openMany(budget, offered)).toBe(offered);
-  expect(budget.shareOf(offered)).toBe(offered);
-  for (let open = offered - 1; open >= 0; open -= 1) budget.closeRequest(open);
-  expect(budget.shareOf(0)).toBe(95);
+  const begun = openMany(budget, 250);
+  expect(openMany(budget, 250)).toBeLessThan(begun);
+  for (let open = begun - 1; open >= 0; open -= 1) budget.closeRequest(open);
+  expect(openMany(budget, 250)).toBeGreaterThan(1);
+});
+
+test('as many requests may wait as there may be extra requests', () => {
+  const budget = budgetOf(limits);
+  let waiting = 0;
+  while (budget.beginWait()) waiting += 1;
+  expect(waiting).toBe(216);
+  budget.endWait();
+  expect([budget.beginWait(), budget.beginWait()]).toEqual([true, false]);
 });
 
 test('without a free file a replica connection replaces an idle one, or is refused', () => {

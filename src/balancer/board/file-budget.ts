@@ -10,12 +10,6 @@ export interface FileLimits {
 
 /** At most one of this many files is for extra requests; see `FileBudget`. */
 const extraPart = 4;
-/**
- * A connection is offered 7/16 of the free extra requests but may hold half: the client counts some streams as closed
- * before the balancer does.
- */
-const offeredParts = 7;
-const offeredWhole = 16;
 /** Files over the limit until another thread closes idle connections. `fileLimits` reserves more for each thread. */
 const overshoot = 16;
 
@@ -26,7 +20,8 @@ const overshoot = 16;
  * *extra* request and needs one more file.
  *
  * A connection may have as many extra requests as stay free for others: one connection gets half of them, four get a
- * fifth each. The rest stays free for the next client.
+ * fifth each. The rest stays free for the next client. Requests over that share wait; as many may wait in a thread as
+ * there may be extra requests.
  *
  * A thread closes idle replica connections when their files are needed.
  */
@@ -42,6 +37,7 @@ export class FileBudget implements Timed {
   readonly #extraCell: number;
   readonly #replicaCell: number;
   #shortagesSeen: number;
+  #waiting = 0;
 
   constructor(row: BoardRow, limits: FileLimits, deadlines: Deadlines) {
     const { board, thread } = row;
@@ -82,10 +78,15 @@ export class FileBudget implements Timed {
     if (open > 0) Atomics.sub(this.#row.board.cells, this.#extraCell, 1);
   }
 
-  /** The number of concurrent requests to offer a connection that has `open` requests. At least 1. */
-  shareOf(open: number): number {
-    const own = Math.max(0, open - 1);
-    return 1 + Math.floor(((Math.max(0, this.#freeExtra) + own) * offeredParts) / offeredWhole);
+  /** A request over its connection's share waits. False when too many wait. */
+  beginWait(): boolean {
+    if (this.#waiting >= this.#maxExtra) return false;
+    this.#waiting += 1;
+    return true;
+  }
+
+  endWait(): void {
+    this.#waiting -= 1;
   }
 
   // ---- Replicas

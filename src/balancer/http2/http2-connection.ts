@@ -6,6 +6,7 @@ import type { Timed } from '../transport/deadlines.ts';
 import { forwardedClient } from '../client/forwarded-client.ts';
 import type { ForwardedClient } from '../http1/forward-request.ts';
 import type { BalancerResponse } from '../http1/balancer-response.ts';
+import type { RequestHead } from '../http1/request-head.ts';
 import type { ServedConnection } from '../threads/listener.ts';
 import * as own from '../exchange/balancer-responses.ts';
 import { isEncrypted } from '../transport/stream-transport.ts';
@@ -13,12 +14,21 @@ import type { FieldList } from './field-lists.ts';
 import { Http2Client, type Http2ClientOwner } from './http2-client.ts';
 import { Http2Reply } from './http2-reply.ts';
 import { malformed, readRequestFields } from './read-heads.ts';
-import { connectionWindowBytes, maxClientStreams, serverOptions } from './session-options.ts';
+import { connectionWindowBytes, serverOptions } from './session-options.ts';
 import { UsefulWork } from './useful-work.ts';
 
 const checkIntervalMs = 500;
 /** From the connection to its first request. */
 const firstRequestMs = 10_000;
+
+/** A request that has not begun, because its connection has its share of the open files. */
+interface WaitingRequest {
+  readonly stream: ServerHttp2Stream;
+  readonly head: RequestHead;
+  readonly isEnded: boolean;
+  /** Monotonic ms: it is refused then. */
+  readonly until: number;
+}
 
 /** One connection of an HTTP/2 client: gives each of its streams to an exchange. */
 export class Http2Connection implements ServedConnection, Http2ClientOwner, Timed {
@@ -31,10 +41,11 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
   readonly #session: ServerHttp2Session;
   readonly #onClosed: (connection: Http2Connection) => void;
   readonly #clients = new Set<Http2Client>();
+  /** In order of arrival. */
+  readonly #waiting = new Set<WaitingRequest>();
   /** Monotonic ms: the connection is closed then, unless a stream is open. */
   #idleUntil: number;
   #isClosed = false;
-  #offered: number;
 
   /** `socket`: the next bytes on it are the client's preface. */
   constructor(socket: Socket, context: BalancerContext, onClosed: (connection: Http2Connection) => void) {
@@ -47,8 +58,7 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
     this.work = new UsefulWork(deadlines.now);
     this.#idleUntil = deadlines.in(firstRequestMs);
     this.deadlineAt = deadlines.in(checkIntervalMs);
-    this.#offered = this.#share;
-    this.#session = performServerHandshake(socket, serverOptions(config, this.#offered));
+    this.#session = performServerHandshake(socket, serverOptions(config));
     // `performServerHandshake` takes no window for the whole connection.
     this.#session.once('connect', () => this.#guarded(() => this.#session.setLocalWindowSize(connectionWindowBytes)));
     this.#session.on('stream', (stream: ServerHttp2Stream, _fields, flags: number, raw: FieldList) => {
@@ -84,6 +94,7 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
 
   forget(client: Http2Client): void {
     if (this.#clients.delete(client) && this.#isCounted) this.context.files.closeRequest(this.#clients.size);
+    this.#guarded(() => this.#beginWaiting());
     if (this.#clients.size === 0) this.#idleUntil = this.context.deadlines.in(this.context.config.keepAliveTimeoutMs);
   }
 
@@ -94,12 +105,13 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
     this.deadlineAt = deadlines.in(checkIntervalMs);
     if (this.work.isWasted(this.#socket.bytesRead, this.#heldBytes, deadlines.now)) this.reject();
     else if (this.#clients.size === 0 && this.#idleUntil <= deadlines.now) this.#closeIdle();
-    else this.#guarded(() => this.#offerStreams());
+    else this.#guarded(() => this.#beginWaiting());
   }
 
   get #heldBytes(): number {
     let bytes = 0;
     for (const client of this.#clients) bytes += client.heldBytes;
+    for (const { stream } of this.#waiting) bytes += stream.readableLength;
     return bytes;
   }
 
@@ -120,28 +132,48 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
     if (head === malformed) stream.close(constants.NGHTTP2_PROTOCOL_ERROR);
     else if (typeof head === 'string') this.#refuse(stream, own.refusal(head));
     else if (stream.destroyed) return;
-    else if (this.#isCounted && !this.context.files.openRequest(this.#clients.size)) {
-      this.context.metrics.refusedForFiles('stream');
-      this.#refuse(stream, own.shareUsed(this.context.config));
-    } else this.#clients.add(new Http2Client(stream, head, isEnded, this));
+    else if (this.#waiting.size > 0 || !this.#begin(stream, head, isEnded)) this.#wait(stream, head, isEnded);
+  }
+
+  /** False when the connection has its share of the open files. */
+  #begin(stream: ServerHttp2Stream, head: RequestHead, isEnded: boolean): boolean {
+    if (this.#isCounted && !this.context.files.openRequest(this.#clients.size)) return false;
+    this.#clients.add(new Http2Client(stream, head, isEnded, this));
+    return true;
+  }
+
+  /** Until it begins, flow control holds back the request's body. */
+  #wait(stream: ServerHttp2Stream, head: RequestHead, isEnded: boolean): void {
+    const { deadlines, config, files } = this.context;
+    if (!files.beginWait()) return this.#refuseShare(stream);
+    const request: WaitingRequest = { stream, head, isEnded, until: deadlines.in(config.queue.timeoutMs) };
+    this.#waiting.add(request);
+    const leave = (): void => this.#endWait(request);
+    stream.once('aborted', leave).once('close', leave);
+    return undefined;
+  }
+
+  #endWait(request: WaitingRequest): void {
+    if (this.#waiting.delete(request)) this.context.files.endWait();
+  }
+
+  #beginWaiting(): void {
+    for (const request of this.#waiting) {
+      const { stream, head, isEnded, until } = request;
+      if (until <= this.context.deadlines.now) this.#refuseShare(stream);
+      else if (!this.#begin(stream, head, isEnded)) return;
+      this.#endWait(request);
+    }
+  }
+
+  #refuseShare(stream: ServerHttp2Stream): void {
+    this.context.metrics.refusedForFiles('stream');
+    this.#refuse(stream, own.shareUsed(this.context.config));
   }
 
   /** Each stream needs its own connection to a replica of HTTP/1.1; replicas of HTTP/2 share a few connections. */
   get #isCounted(): boolean {
     return this.context.config.protocol !== 'h2c';
-  }
-
-  get #share(): number {
-    return this.#isCounted ? Math.min(maxClientStreams, this.context.files.shareOf(this.#clients.size)) : maxClientStreams;
-  }
-
-  /** Clients hold back requests that the open files budget would refuse. Skips small changes to save frames. */
-  #offerStreams(): void {
-    const share = this.#share;
-    const isNear = Math.abs(share - this.#offered) * 8 < this.#offered && share !== maxClientStreams;
-    if (share === this.#offered || isNear || this.#session.pendingSettingsAck || this.#session.closed) return;
-    this.#offered = share;
-    this.#session.settings({ maxConcurrentStreams: share });
   }
 
   #refuse(stream: ServerHttp2Stream, response: BalancerResponse): void {
@@ -156,6 +188,7 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
   #onClose(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
+    for (const request of this.#waiting) this.#endWait(request);
     this.context.deadlines.delete(this);
     for (const client of this.#clients) client.destroy();
     this.#onClosed(this);

@@ -3,7 +3,7 @@ import type { BalancerConfig } from '../../domain/balancer-link.ts';
 import { defaultHeadLimits } from '../http1/limits.ts';
 
 /** Concurrent streams of one client connection; browsers and gRPC clients open another one when they need more. */
-export const maxClientStreams = 256;
+const maxClientStreams = 256;
 /** Window for a request's body that no replica takes yet, as in Envoy's "edge best practices". */
 const clientWindowBytes = 65_536;
 /** Bytes of a response's body that wait for a slow client. */
@@ -20,12 +20,12 @@ const headRoom = 2;
 /** `:method`, `:scheme`, `:authority`, `:path` and one to spare. */
 const pseudoFields = 5;
 
-/** The HTTP/2 options towards clients, which are untrusted. `maxConcurrentStreams`: the initial value. */
-export function serverOptions(config: BalancerConfig, maxConcurrentStreams: number): ServerOptions {
+/** The HTTP/2 options towards clients, which are untrusted. */
+export function serverOptions(config: BalancerConfig): ServerOptions {
   const { maxHeaderBytes, maxHeaderCount } = config;
   return {
     settings: {
-      maxConcurrentStreams,
+      maxConcurrentStreams: maxClientStreams,
       initialWindowSize: clientWindowBytes,
       maxHeaderListSize: headRoom * (maxHeaderBytes + maxHeaderCount * bytesPerField),
     },
