@@ -53,7 +53,6 @@ test.each([1, 2])('4 clients with 250 hung streams each do not lock out others (
           for (const client of attackers)
             for (let stream = 0; stream < 250; stream += 1)
               void client.get('/hang').then(({ status, code }) => refusals.add(status === 0 ? `reset ${code}` : String(status)));
-          // Each connection was offered more at its start than is left for all of them.
           await waitFor('the attack to have its share', async () => (await refusedBy(balancer, 'stream')) > 0);
           await withHttp2(url, async (client) => {
             for (let round = 0; round < 40; round += 1) {
