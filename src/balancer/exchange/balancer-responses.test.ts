@@ -28,6 +28,7 @@ test('without a known time, a reply names only the phase', () => {
 });
 
 test('without an expected replica, a reply names the next command', () => {
+  expect(expectedWait({ phase: 'waking' }, 5)).toEqual({ text: 'a replica is waking up', seconds: undefined });
   expect(expectedWait(undefined, 0)).toBeUndefined();
   expect(noReadyReplica(config).message).toBe('No replica of service chat is ready. Run: svc serve status chat');
 });
