@@ -6,7 +6,8 @@ import { gunzipSync } from 'node:zlib';
 import { z } from 'zod';
 import { evenSpread, leastSpotCost, onDemandOnly, oneZone, roundRobin, spotHedge } from '../../src/simulate/spot-baselines.ts';
 import { hedge } from '../../src/simulate/spot-hedge.ts';
-import { runSpot, type SpotPolicyOf, type SpotResult, type SpotTrace } from '../../src/simulate/spot-world.ts';
+import type { SpotPolicyOf, SpotTrace } from '../../src/simulate/spot-fleet.ts';
+import { runSpot, type SpotResult } from '../../src/simulate/spot-world.ts';
 import { seededRandom } from '../../src/shared/random.ts';
 
 // Compares placement policies on traces of spot capacity: node bench/simulation/spot.ts FOLDER [PART]. It writes its

@@ -42,7 +42,7 @@ test('a client that asks for comments gets 200 and a comment, then the events of
         const { response, rest } = await startStream(balancer.url);
         expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
         await balancer.link.setReplicas([aBalancerReplica(replica?.port ?? 0)]);
-        expect(await rest()).toMatch(/^: waiting for a replica, about \d+ s\n\ndata: POST no wait\n\n$/);
+        expect(await rest()).toMatch(/^: waiting: a replica is loading and should be ready in about \d+ s\n\ndata: POST no wait\n\n$/);
         await balancer.link.idle();
         expect((await balancer.accessLog(1))[0]).toMatchObject({ status: 200, outcome: 'ok' });
       },

@@ -71,18 +71,27 @@ function probeWarning({
   return `The readiness probe has ${names.map((name) => `$${name}`).join(', ')}; ${subject} ${verb} sent unchanged, because envs and secrets do not declare ${names.length === 1 ? 'it' : 'them'}.`;
 }
 
+/** A task that is a service. */
+export type ServiceTask = Task & { readonly service: ServiceSpec };
+
 /**
- * The `service` section of a file, with other fields of `replica_policy` (`FIELD=VALUE` each). For a simulation: working
- * files need not exist, and a field that this version cannot act on is no error.
+ * The service of a file, with other fields of `replica_policy` (`FIELD=VALUE` each). For a simulation: working files need
+ * not exist, and a field that this version cannot act on is no error.
  */
-export async function readServiceSection(
+export async function readSimulatedService(
   path: string,
   fields: readonly string[],
   args: TaskArgs,
   context: CommandContext,
-): Promise<ServiceSpec> {
+): Promise<ServiceTask> {
   const { source } = await load(path, args, context);
-  return serviceOf(parseTask({ ...source, source: setPolicyFields(source.source, fields) }), source.file);
+  return simulatedService({ ...source, source: setPolicyFields(source.source, fields) });
+}
+
+/** The same of a text. */
+export function simulatedService(source: TaskSource): ServiceTask {
+  const task = parseTask(source);
+  return { ...task, service: serviceOf(task, source.file) };
 }
 
 /** A valid task that runs once. */

@@ -3,6 +3,7 @@ import { aReplica } from '../../test/support/builders.ts';
 import { aWorld, ready } from '../../test/support/reconcile-world.ts';
 import { expectedReplica, measuredStartSeconds } from './expected-replica.ts';
 import { reconcile } from './reconcile.ts';
+import { transition } from './transition.ts';
 
 test('the measured start is the median of the newest nine starts', () => {
   const slow = Array.from({ length: 5 }, () => ({ createdAt: 0, firstReadyAt: 900_000 }));
@@ -18,11 +19,20 @@ test.for([
   ['PROVISIONING', null, 'provisioning'],
   ['STARTING', null, 'starting'],
   ['STARTING', 3_000, 'loading'],
-  ['NOT_READY', 3_000, undefined],
+  ['SLEEPING', 3_000, undefined],
   ['SHUTTING_DOWN', 3_000, undefined],
   ['FAILED', 3_000, undefined],
 ] as const)('of a replica that is %s with its program started at %s, the phase is %s', ([state, startedAt, phase]) => {
   expect(expectedReplica([starting({ state, startedAt })], undefined)).toEqual(phase && { phase });
+});
+
+test('a sleeping replica that a request wakes is waking up until a probe passes or fails, without a time', () => {
+  const asleep = ready(1, { state: 'SLEEPING', createdAt: 0, firstReadyAt: 20_000 });
+  const explanation = { cause: 'wake-requested', message: 'The service is to have 1 replica.' };
+  const woken = transition(asleep, { type: 'wake-requested' }, { explanation, now: 90_000, serviceKey: '0a1b2c3d' });
+  const replica = { ...asleep, ...woken?.change };
+  expect(expectedReplica([replica, starting({ id: 2, state: 'STARTING' })], 20)).toEqual({ phase: 'waking' });
+  expect(expectedReplica([{ ...replica, firstProbeFailureAt: 95_000 }], 20)).toBeUndefined();
 });
 
 test('of several replicas, the furthest and then the oldest is expected', () => {

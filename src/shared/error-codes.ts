@@ -90,6 +90,11 @@ export const errorCodes = {
     'The service cannot become ready; its replicas keep failing.',
     'Read the log of a failed replica: svc serve logs NAME ID',
   ),
+  SVC_NOT_HANDED_OVER: row(
+    'internal',
+    'The balancer of a service did not hand over to one with the new settings.',
+    "The controller keeps trying. Read the balancer's log: svc serve logs NAME --load-balancer",
+  ),
   SVC_CLEANUP_FAILED: row(
     'internal',
     'Something that was to go away could not be removed completely.',

@@ -3,7 +3,7 @@ import { fileScaler, requestPolicies, type RequestPolicy } from './request-polic
 import { leastReplicaSeconds, runScale, usualUtilisation, type ScalePoint, type ScaleTrace } from './scale-world.ts';
 
 /** Interval of the recorded points, s. Availability is counted over them. */
-const pointSeconds = 10;
+export const pointSeconds = 10;
 
 /** The first seconds of a trace: not scored, because the replicas of the start are arbitrary. */
 export const unscoredSeconds = 600;
@@ -49,7 +49,7 @@ export interface RequestAnswer {
 }
 
 /** The name of the file's own policy in results. */
-const filePolicy = 'file';
+export const filePolicy = 'file';
 
 /** Runs the file's policy and the compared ones over the same requests. */
 export function simulateRequests({ trace, startedAt, policy, compared }: RequestQuestion): RequestAnswer {
@@ -93,7 +93,7 @@ export function simulateRequests({ trace, startedAt, policy, compared }: Request
 }
 
 /** The replicas of the first minutes: as the world has them by itself, within the bounds of the file. */
-function startReplicas({ arrivals, capacityQps }: ScaleTrace, { minReplicas, maxReplicas }: ReplicaPolicy): number {
+export function startReplicas({ arrivals, capacityQps }: ScaleTrace, { minReplicas, maxReplicas }: ReplicaPolicy): number {
   const first = arrivals.slice(0, startSeconds);
   const rate = first.reduce((sum, count) => sum + count, 0) / first.length;
   return Math.min(maxReplicas, Math.max(1, minReplicas, Math.ceil(rate / (usualUtilisation * capacityQps))));
@@ -111,7 +111,8 @@ export function isLate({ backlog, ready }: ScalePoint, capacityQps: number): boo
   return backlog > lateAfterSeconds * ready * capacityQps;
 }
 
-function availability(points: readonly ScalePoint[], capacityQps: number): number {
+/** Share of the scored time in which a request is not late. */
+export function availability(points: readonly ScalePoint[], capacityQps: number): number {
   const scored = points.filter(({ second }) => second >= unscoredSeconds);
   return scored.filter((point) => !isLate(point, capacityQps)).length / Math.max(1, scored.length);
 }

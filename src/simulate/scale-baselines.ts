@@ -65,7 +65,7 @@ export const knativeScaler: ScalerKind = {
     return {
       everySeconds,
       decide(facts) {
-        const { second, ready, launched } = facts;
+        const { second, ready, desired } = facts;
         seen = [...seen, { second, value: ongoingRequests(facts, trace, everySeconds) }].filter(
           (one) => one.second > second - stableSeconds,
         );
@@ -75,7 +75,7 @@ export const knativeScaler: ScalerKind = {
         };
         const [stable, urgent] = [replicasFor(stableSeconds), replicasFor(panicSeconds)];
         if (urgent >= 2 * Math.max(1, ready)) panic = { ...panic, until: second + stableSeconds };
-        panic = { ...panic, most: second < panic.until ? Math.max(panic.most, urgent, launched) : 0 };
+        panic = { ...panic, most: second < panic.until ? Math.max(panic.most, urgent, desired) : 0 };
         return Math.max(1, panic.most, stable);
       },
     };

@@ -1,5 +1,5 @@
 /** Requests before this second are not scored: the replicas of the start are arbitrary, s. */
-const warmUpSeconds = 600;
+export const warmUpSeconds = 600;
 
 /** Until this second the number of replicas stays, so that every window of a scaler is full, s. */
 const holdSeconds = 300;
@@ -36,8 +36,8 @@ export interface ScaleFacts {
   /** Requests that wait. */
   readonly backlog: number;
   readonly ready: number;
-  /** Ready replicas and those that start. */
-  readonly launched: number;
+  /** What the scaler decided last. */
+  readonly desired: number;
   /** Requests that arrived from second `from` (or the start) to before `to`. */
   readonly arrived: (from: number, to: number) => number;
 }
@@ -57,15 +57,34 @@ export interface ScalerKind {
   start(trace: ScaleTrace, replicas: number): Scaler;
 }
 
+/** The replicas of a simulated service. */
+export interface Fleet {
+  readonly ready: number;
+  /** Ready replicas and those that start, of which those on demand. */
+  readonly launched: number;
+  readonly onDemand: number;
+  /** Price of the launched replicas for a second, in the fleet's unit. */
+  readonly price: number;
+  /** Begins a second: replicas become ready, and ready ones may be lost. Returns how many were lost. */
+  advance(second: number): number;
+  /** A new decision of the scaler. */
+  resize(desired: number, second: number): void;
+}
+
 /** What a run cost, and how its requests fared. Shares are of the requests after the warm-up, 0 to 1. */
 export interface ScaleResult {
   /** Billed time of all replicas, cold starts included. */
   readonly replicaSeconds: number;
+  readonly onDemandSeconds: number;
+  /** Of all replicas, in the fleet's unit. */
+  readonly price: number;
   readonly requests: number;
   /** Share of requests that waited more than 5 s. */
   readonly late: number;
-  /** Share of requests that would have waited more than a minute. */
+  /** Share of requests that would have waited more than a minute, or ran on a replica when it was lost. */
   readonly failed: number;
+  /** Share of the latter. */
+  readonly cut: number;
   readonly meanWaitSeconds: number;
   readonly changesPerHour: number;
   readonly series: readonly ScalePoint[];
@@ -78,10 +97,13 @@ export interface ScalePoint {
   readonly backlog: number;
   readonly ready: number;
   readonly launched: number;
+  readonly onDemand: number;
 }
 
 interface ScaleOptions {
   readonly initialReplicas?: number;
+  /** The replicas, as many as initially. Otherwise they are all on demand, and always available. */
+  readonly fleet?: Fleet;
   /** Record a point each so many seconds; none by default. */
   readonly pointEverySeconds?: number;
 }
@@ -94,39 +116,84 @@ function replicasAtStart({ arrivals, capacityQps }: ScaleTrace): number {
 }
 
 /**
+ * Replicas that are always available, without a market. A surplus one ends at once: the newest that starts first, then
+ * ready ones.
+ */
+class SteadyFleet implements Fleet {
+  ready: number;
+  launched: number;
+  readonly #coldStartSeconds: number;
+  /** When each replica that starts will be ready, the oldest first. */
+  #starting: number[] = [];
+
+  constructor(replicas: number, coldStartSeconds: number) {
+    this.ready = replicas;
+    this.launched = replicas;
+    this.#coldStartSeconds = coldStartSeconds;
+  }
+
+  get onDemand(): number {
+    return this.launched;
+  }
+
+  get price(): number {
+    return this.launched;
+  }
+
+  advance(second: number): number {
+    while (this.#starting[0] !== undefined && this.#starting[0] <= second) {
+      this.#starting = this.#starting.slice(1);
+      this.ready++;
+    }
+    return 0;
+  }
+
+  resize(desired: number, second: number): void {
+    const more = Math.max(0, desired - this.launched);
+    this.#starting = [...this.#starting, ...Array.from({ length: more }, () => second + this.#coldStartSeconds)];
+    const surplus = Math.max(0, this.launched - desired);
+    this.ready -= Math.max(0, surplus - this.#starting.length);
+    if (surplus > 0) this.#starting = this.#starting.slice(0, Math.max(0, this.#starting.length - surplus));
+    this.launched = desired;
+  }
+}
+
+/**
  * Runs a scaler over a trace, second by second. All requests share one queue, which ready replicas empty. Replicas are
- * billed from their launch; a removed one ends at once, the newest that starts first.
+ * billed from their launch.
  */
 export function runScale(trace: ScaleTrace, kind: ScalerKind, options: ScaleOptions = {}): ScaleResult {
   const { arrivals, capacityQps, coldStartSeconds } = trace;
   const start = options.initialReplicas ?? replicasAtStart(trace);
+  const fleet = options.fleet ?? new SteadyFleet(start, coldStartSeconds);
   const scaler = kind.start(trace, start);
   const sums = runningSums(arrivals);
   const arrived = (from: number, to: number): number => (sums[Math.max(0, to)] ?? 0) - (sums[Math.max(0, from)] ?? 0);
   const series: ScalePoint[] = [];
-  /** When each replica that starts will be ready, the oldest first. */
-  let starting: number[] = [];
-  let [ready, launched, backlog] = [start, start, 0];
-  const score = { replicaSeconds: 0, requests: 0, late: 0, failed: 0, waited: 0, changes: 0 };
+  let [desired, backlog] = [start, 0];
+  const score = { replicaSeconds: 0, onDemandSeconds: 0, price: 0, requests: 0, late: 0, failed: 0, cut: 0, waited: 0, changes: 0 };
   for (const [second, count] of arrivals.entries()) {
-    while (starting[0] !== undefined && starting[0] <= second) {
-      starting = starting.slice(1);
-      ready++;
+    const isScored = second >= warmUpSeconds;
+    const { ready } = fleet;
+    const lost = fleet.advance(second);
+    if (lost > 0 && isScored) {
+      const rate = arrived(second - simulatedRequestSeconds, second) / simulatedRequestSeconds;
+      score.cut += lost * Math.min(rate / Math.max(1, ready), capacityQps) * simulatedRequestSeconds;
     }
     if (second % scaler.everySeconds === 0 && second >= holdSeconds) {
-      const desired = scaler.decide({ second, backlog, ready, launched, arrived });
-      if (desired !== launched) score.changes++;
-      if (desired > launched) starting = [...starting, ...Array.from({ length: desired - launched }, () => second + coldStartSeconds)];
-      const surplus = Math.max(0, launched - desired);
-      ready -= Math.max(0, surplus - starting.length);
-      if (surplus > 0) starting = starting.slice(0, Math.max(0, starting.length - surplus));
-      launched = desired;
+      const before = desired;
+      desired = scaler.decide({ second, backlog, ready: fleet.ready, desired, arrived });
+      if (desired !== before) {
+        score.changes++;
+        fleet.resize(desired, second);
+      }
     }
-    const capacity = ready * capacityQps;
+    const capacity = fleet.ready * capacityQps;
     const wait = capacity > 0 ? backlog / capacity : Number.POSITIVE_INFINITY;
-    const isScored = second >= warmUpSeconds;
     if (isScored) {
-      score.replicaSeconds += launched;
+      score.replicaSeconds += fleet.launched;
+      score.onDemandSeconds += fleet.onDemand;
+      score.price += fleet.price;
       score.requests += count;
       score.waited += count * Math.min(wait, longestWaitSeconds);
       if (wait > lateAfterSeconds) score.late += count;
@@ -138,50 +205,57 @@ export function runScale(trace: ScaleTrace, kind: ScalerKind, options: ScaleOpti
       backlog = most;
     }
     if (options.pointEverySeconds !== undefined && second % options.pointEverySeconds === 0)
-      series.push({ second, arrivals: count, backlog, ready, launched });
+      series.push({ second, arrivals: count, backlog, ready: fleet.ready, launched: fleet.launched, onDemand: fleet.onDemand });
   }
   const requests = Math.max(1, score.requests);
   return {
     replicaSeconds: score.replicaSeconds,
+    onDemandSeconds: score.onDemandSeconds,
+    price: score.price,
     requests: score.requests,
     late: score.late / requests,
-    failed: score.failed / requests,
+    failed: (score.failed + score.cut) / requests,
+    cut: score.cut / requests,
     meanWaitSeconds: score.waited / requests,
     changesPerHour: score.changes / (arrivals.length / 3_600),
     series,
   };
 }
 
-/** Grid of the bound, s. */
-const gridSeconds = 10;
+/** Time between two numbers of the bound, s. */
+export const boundStepSeconds = 10;
 
-/** Lengths of the windows whose arrivals the bound must serve in time, in steps of its grid. */
+/** Lengths of the windows whose arrivals the bound must serve in time, in such steps. */
 const boundWindows = [1, 2, 3, 6, 12, 18, 30, 60];
 
 /**
- * Replica-seconds that no autoscaler undercuts without late requests, with hindsight: at each time the fewest replicas
- * that serve the arrivals of every window that contains it within the window and five seconds. Every launch is billed
- * for its cold start.
+ * The fewest replicas at each `boundStepSeconds` after the warm-up that make no request late, with hindsight: those that
+ * serve the arrivals of every window that contains the time within the window and five seconds.
  */
-export function leastReplicaSeconds({ arrivals, capacityQps, coldStartSeconds }: ScaleTrace): number {
-  const length = Math.ceil(arrivals.length / gridSeconds);
+export function leastReplicas({ arrivals, capacityQps }: ScaleTrace): readonly number[] {
+  const length = Math.ceil(arrivals.length / boundStepSeconds);
   const sums = runningSums(
     Array.from({ length }, (_, index) =>
-      arrivals.slice(index * gridSeconds, (index + 1) * gridSeconds).reduce((sum, count) => sum + count, 0),
+      arrivals.slice(index * boundStepSeconds, (index + 1) * boundStepSeconds).reduce((sum, count) => sum + count, 0),
     ),
   );
   const needed = new Float64Array(length);
   for (const window of boundWindows) {
     for (let from = 0; from < length; from++) {
       const total = (sums[Math.min(from + window, length)] ?? 0) - (sums[from] ?? 0);
-      const rate = total / (window * gridSeconds + lateAfterSeconds) / capacityQps;
+      const rate = total / (window * boundStepSeconds + lateAfterSeconds) / capacityQps;
       for (let at = from; at < Math.min(from + window, length); at++) needed[at] = Math.max(needed[at] ?? 0, rate);
     }
   }
-  const replicas = Array.from(needed, (value) => Math.max(1, Math.ceil(value - 1e-9))).slice(warmUpSeconds / gridSeconds);
+  return Array.from(needed, (value) => Math.max(1, Math.ceil(value - 1e-9))).slice(warmUpSeconds / boundStepSeconds);
+}
+
+/** Replica-seconds that no autoscaler undercuts without late requests. Every launch is billed for its cold start. */
+export function leastReplicaSeconds(trace: ScaleTrace): number {
+  const replicas = leastReplicas(trace);
   return replicas.reduce((sum, count, index) => {
     const before = replicas[index - 1] ?? count;
-    return sum + count * gridSeconds + Math.max(0, count - before) * coldStartSeconds;
+    return sum + count * boundStepSeconds + Math.max(0, count - before) * trace.coldStartSeconds;
   }, 0);
 }
 

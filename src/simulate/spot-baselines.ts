@@ -1,14 +1,15 @@
 import type { Random } from '../shared/random.ts';
 import { seededRandom } from '../shared/random.ts';
-import type { SpotOptions, SpotPolicyOf, SpotTrace, SpotWorld } from './spot-world.ts';
+import type { SpotPolicyOf, SpotTrace, SpotWorld } from './spot-fleet.ts';
+import type { SpotOptions } from './spot-world.ts';
 
 /** Every replica on demand: the cost that all others are relative to. */
-export const onDemandOnly: SpotPolicyOf = ({ target }) => ({ step: (world) => world.setOnDemand(target) });
+export const onDemandOnly: SpotPolicyOf = () => ({ step: (world) => world.setOnDemand(world.target) });
 
 /** Spot in one zone. */
 export const oneZone =
   (zone: number): SpotPolicyOf =>
-  ({ target }) => ({ step: (world) => launchUpTo(world, target, () => zone) });
+  () => ({ step: (world) => launchUpTo(world, world.target, () => zone) });
 
 /**
  * A fixed share per zone, retried in the same zone for ever, as an instance group with a fixed spread does. The first
@@ -16,23 +17,28 @@ export const oneZone =
  */
 export const evenSpread =
   (order: readonly number[]): SpotPolicyOf =>
-  ({ target }) => {
-    const share = Math.floor(target / order.length);
-    const wanted = order.map((zone, index) => ({ zone, count: share + (index < target % order.length ? 1 : 0) }));
-    return {
-      step: (world) => {
-        for (const { zone, count } of wanted) for (let more = count - world.inZone(zone); more > 0; more -= 1) world.launchSpot(zone);
-      },
-    };
-  };
+  () => ({
+    step: (world) => {
+      const share = Math.floor(world.target / order.length);
+      for (const [index, zone] of order.entries()) {
+        const count = share + (index < world.target % order.length ? 1 : 0);
+        endSurplus(
+          world,
+          world.spot.filter((replica) => replica.zone === zone),
+          count,
+        );
+        for (let more = count - world.inZone(zone); more > 0; more -= 1) world.launchSpot(zone);
+      }
+    },
+  });
 
 /** Each launch asks the next zone in turn. */
 export const roundRobin =
   (seed: number): SpotPolicyOf =>
-  ({ target }, zones) => {
+  (_, zones) => {
     const order = shuffled(zones, seededRandom(seed));
     let turn = 0;
-    return { step: (world) => launchUpTo(world, target, () => order[turn++ % order.length] ?? 0) };
+    return { step: (world) => launchUpTo(world, world.target, () => order[turn++ % order.length] ?? 0) };
   };
 
 /**
@@ -42,9 +48,9 @@ export const roundRobin =
  */
 export const spotHedge =
   (extra: number, rule: 'paper' | 'artifact', seed: number): SpotPolicyOf =>
-  ({ target }, zones) => {
+  (_, zones) => {
     const random = seededRandom(seed);
-    const all = zones.map((_, zone) => zone);
+    const all = zones.map((_name, zone) => zone);
     const fewest = rule === 'paper' ? 2 : Math.min(1, zones.length - 3) + 1;
     let active = new Set(all);
     const onLoss = (zone: number): void => {
@@ -59,6 +65,7 @@ export const spotHedge =
       onLoss,
       onReady: (zone) => active.add(zone),
       step: (world) => {
+        const { target } = world;
         launchUpTo(world, target + extra, () => next(world), onLoss);
         const ready = world.spot.filter(({ readyAt }) => readyAt <= world.now).length;
         world.setOnDemand(Math.max(0, Math.min(target, target + extra - ready)));
@@ -66,8 +73,15 @@ export const spotHedge =
     };
   };
 
-/** Asks once for each missing replica. */
+/** Ends the replicas beyond a number: those that start first, then the newest. */
+function endSurplus(world: SpotWorld, replicas: SpotWorld['spot'], count: number): void {
+  // The newest are last, and all take the same time to start.
+  for (const replica of replicas.slice(count)) world.endSpot(replica);
+}
+
+/** Asks once for each missing replica, or ends the surplus ones. */
 function launchUpTo(world: SpotWorld, count: number, zoneOf: () => number, onRefusal?: (zone: number) => void): void {
+  endSurplus(world, world.spot, count);
   for (let missing = count - world.spot.length; missing > 0; missing -= 1) {
     const zone = zoneOf();
     if (!world.launchSpot(zone)) onRefusal?.(zone);

@@ -3,7 +3,8 @@ import { expect, test } from 'vitest';
 import { seededRandom } from '../shared/random.ts';
 import { roundRobin, spotHedge } from './spot-baselines.ts';
 import { hedge } from './spot-hedge.ts';
-import { runSpot, type SpotOptions, type SpotPolicyOf, type SpotResult, type SpotTrace } from './spot-world.ts';
+import type { SpotPolicyOf, SpotTrace } from './spot-fleet.ts';
+import { runSpot, type SpotOptions, type SpotResult } from './spot-world.ts';
 
 const coldStartMs = 180_000;
 const optionsOf = (target: number, seed = 1): SpotOptions => ({ target, onDemandPrice: 3, coldStartMs, random: seededRandom(seed) });

@@ -1,4 +1,4 @@
-import { regionOf, type SimulatedSpotReplica, type SpotPolicyOf, type SpotWorld } from './spot-world.ts';
+import { regionOf, type SimulatedSpotReplica, type SpotPolicyOf, type SpotWorld } from './spot-fleet.ts';
 import { firstToEnd, hedgeMarkets, orderZones, type HedgeFacts, type HedgeReplica } from '../domain/spot/hedge.ts';
 import { recordAccepted, recordLoss, recordRefusal, recordRunning, type ZoneHistory } from '../domain/spot/zone-history.ts';
 
@@ -7,11 +7,11 @@ interface HedgedReplica extends HedgeReplica {
 }
 
 /** The production policy, asked as production asks it: each refusal is recorded, then everything is decided again. */
-export const hedge: SpotPolicyOf = ({ target, onDemandPrice, coldStartMs }, names) => {
-  const zones = names.map((zone) => ({ zone, region: regionOf(zone), price: 1 }));
+export const hedge: SpotPolicyOf = ({ onDemandPrice, spotPrices, coldStartMs }, names) => {
+  const zones = names.map((zone, index) => ({ zone, region: regionOf(zone), price: spotPrices?.[index] ?? 1 }));
   const histories: Record<string, ZoneHistory> = {};
   const nameOf = (zone: number): string => names[zone] ?? '';
-  const factsOf = ({ now, spot, onDemand }: SpotWorld): HedgeFacts<HedgedReplica> => ({
+  const factsOf = ({ now, target, spot, onDemand }: SpotWorld): HedgeFacts<HedgedReplica> => ({
     target,
     coldStartMs,
     onDemandPrice,
@@ -51,7 +51,8 @@ export const hedge: SpotPolicyOf = ({ target, onDemandPrice, coldStartMs }, name
       let markets = hedgeMarkets(factsOf(world));
       while (world.spot.length < markets.spot && launch(world)) markets = hedgeMarkets(factsOf(world));
       while (world.spot.length > markets.spot) {
-        const surplus = firstToEnd(factsOf(world))?.simulated;
+        // As `planReplicas`: when fewer are needed, replicas that start end before those that serve.
+        const surplus = world.spot.findLast(({ readyAt }) => readyAt > world.now) ?? firstToEnd(factsOf(world))?.simulated;
         if (surplus === undefined) break;
         world.endSpot(surplus);
         markets = hedgeMarkets(factsOf(world));

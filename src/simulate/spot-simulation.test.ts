@@ -11,7 +11,7 @@ const question = {
   },
   target: 4,
   coldStartSeconds: 60,
-  spotPrice: 0.25,
+  spotPrices: [0.25, 0.25],
   spare: 1,
   compared: ['even_spread', 'on_demand'],
 } as const;

@@ -1,10 +1,11 @@
 import { seededRandom } from '../shared/random.ts';
 import { leastOnDemand } from './spot-bound.ts';
 import { spotPolicies, type SpotChoice } from './spot-policies.ts';
-import { runSpot, type SpotPolicyOf, type SpotResult, type SpotTrace } from './spot-world.ts';
+import type { SpotPolicyOf, SpotTrace } from './spot-fleet.ts';
+import { runSpot, type SpotResult } from './spot-world.ts';
 
 /** Runs with other random numbers, of which the scores are the means. */
-const seeds = [0, 1, 2];
+export const seeds = [0, 1, 2];
 
 /** What a simulation over spot capacity compares. */
 export interface SpotQuestion {
@@ -12,8 +13,8 @@ export interface SpotQuestion {
   /** Ready replicas that the service needs. */
   readonly target: number;
   readonly coldStartSeconds: number;
-  /** Price of a spot replica, relative to one on demand. */
-  readonly spotPrice: number;
+  /** Price of a spot replica in each zone, relative to one on demand. */
+  readonly spotPrices: readonly number[];
   /** Spot replicas beyond the target for `dynamic_fallback`. */
   readonly spare: number;
   readonly compared: readonly (keyof typeof spotPolicies)[];
@@ -26,6 +27,8 @@ export interface SpotScore {
   readonly summary: string;
   /** Money, relative to all replicas on demand. */
   readonly cost: number;
+  /** Replica-hours on demand that cost as much. */
+  readonly paidHours: number;
   /** Share of the time with enough ready replicas. */
   readonly available: number;
   readonly failed: number;
@@ -63,6 +66,7 @@ export function simulateSpot(question: SpotQuestion): SpotAnswer {
       kind,
       summary,
       cost: mean(({ cost }) => cost),
+      paidHours: hours * mean(({ cost }) => cost),
       available: mean(({ available }) => available),
       failed: mean(({ failed }) => failed),
       spotHours: hours * mean(({ spot }) => spot),
@@ -75,19 +79,20 @@ export function simulateSpot(question: SpotQuestion): SpotAnswer {
   return { scores: [...runs.map(({ score }) => score), boundOf(question)], courses: runs.map(({ course }) => course) };
 }
 
-function runOnce({ trace, target, coldStartSeconds, spotPrice }: SpotQuestion, policyOf: SpotPolicyOf, seed: number): SpotResult {
-  const options = { target, onDemandPrice: 1 / spotPrice, coldStartMs: coldStartSeconds * 1_000, random: seededRandom(seed) };
+function runOnce({ trace, target, coldStartSeconds, spotPrices }: SpotQuestion, policyOf: SpotPolicyOf, seed: number): SpotResult {
+  const options = { target, onDemandPrice: 1, spotPrices, coldStartMs: coldStartSeconds * 1_000, random: seededRandom(seed) };
   return runSpot(trace, policyOf, options);
 }
 
-function boundOf({ trace, target, coldStartSeconds, spotPrice }: SpotQuestion): SpotScore {
-  const { spot, onDemand } = leastOnDemand(trace, { target, coldStartSeconds });
+function boundOf({ trace, target, coldStartSeconds, spotPrices }: SpotQuestion): SpotScore {
+  const { spot, onDemand, cost } = leastOnDemand(trace, { target, coldStartSeconds, spotPrices });
   const hours = (target * trace.gapSeconds * (trace.capacity[0]?.length ?? 0)) / 3_600;
   return {
     policy: 'bound',
     kind: 'bound',
     summary: 'always enough ready replicas with the fewest on demand, with hindsight',
-    cost: spot * spotPrice + onDemand,
+    cost,
+    paidHours: hours * cost,
     available: 1,
     failed: 0,
     spotHours: hours * spot,

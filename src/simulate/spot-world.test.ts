@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { seededRandom } from '../shared/random.ts';
 import { evenSpread, leastSpotCost, onDemandOnly, oneZone, roundRobin, spotHedge } from './spot-baselines.ts';
-import { regionOf, runSpot, type SpotOptions, type SpotPolicyOf, type SpotTrace } from './spot-world.ts';
+import { regionOf, type SpotPolicyOf, type SpotTrace } from './spot-fleet.ts';
+import { runSpot, type SpotOptions } from './spot-world.ts';
 
 /** Steps of 300 s, so 20 ticks of 15 s each. */
 const traceOf = (...capacity: readonly (readonly number[])[]): SpotTrace => ({

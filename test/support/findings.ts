@@ -1,4 +1,5 @@
 import { seededRandom } from '../../src/shared/random.ts';
+import { simulateCombined, type CombinedQuestion } from '../../src/simulate/combined-simulation.ts';
 import { simulateRequests, type RequestQuestion } from '../../src/simulate/request-simulation.ts';
 import type { Findings } from '../../src/simulate/report/report.ts';
 import { simulateSpot, type SpotQuestion } from '../../src/simulate/spot-simulation.ts';
@@ -26,14 +27,30 @@ export function someFindings({ service = 'service.yaml', zone = 'us-east-1a', da
     trace: { name: 'week', gapSeconds: 300, zones: [zone, 'us-west-2b'], capacity },
     target: 2,
     coldStartSeconds: 60,
-    spotPrice: 0.3,
+    spotPrices: [0.3, 0.3],
     spare: 1,
     compared: ['round_robin', 'on_demand'],
   };
+  const both: CombinedQuestion = {
+    // Three runs of ten days would take long.
+    requests: { ...requests, trace: { ...requests.trace, arrivals: arrivals.slice(0, 20_000) } },
+    spot,
+    placer: 'hedge',
+    compared: [
+      { autoscaler: 'file', placer: 'hedge' },
+      { autoscaler: 'file', placer: 'on_demand' },
+    ],
+  };
   return {
     service,
-    hourlyUsd: undefined,
-    requests: { name: 'day.csv', facts: ['A day of requests.'], question: requests, answer: simulateRequests(requests) },
-    spot: [{ name: 'week', facts: ['A week of capacity.'], question: spot, answer: simulateSpot(spot) }],
+    requests: {
+      name: 'day.csv',
+      facts: ['A day of requests.'],
+      hourlyUsd: undefined,
+      question: requests,
+      answer: simulateRequests(requests),
+    },
+    spot: [{ name: 'week', facts: ['A week of capacity.'], hourlyUsd: undefined, question: spot, answer: simulateSpot(spot) }],
+    both: [{ name: 'day.csv', facts: ['Both.'], hourlyUsd: 2, question: both, answer: simulateCombined(both) }],
   };
 }

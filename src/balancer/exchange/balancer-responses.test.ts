@@ -37,6 +37,10 @@ test('without a known time, a reply names only the phase', () => {
     });
 });
 
+test('a reply names the phase of a replica that wakes up', () => {
+  expect(expectedWait({ phase: 'waking' }, 5)).toEqual({ text: 'a replica is waking up', seconds: undefined });
+});
+
 test('replies name no commands, because the public reads them', () => {
   expect(expectedWait(undefined, 0)).toBeUndefined();
   expect(noReadyReplica(config).message).toBe('No replica of service chat is ready.');

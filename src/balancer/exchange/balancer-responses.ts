@@ -43,6 +43,7 @@ const phaseTexts = {
   provisioning: 'a replica is being provisioned',
   starting: 'a replica is being started',
   loading: 'a replica is loading',
+  waking: 'a replica is waking up',
 } as const;
 
 /** `now`: ms since the epoch. */

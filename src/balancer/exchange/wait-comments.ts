@@ -70,8 +70,7 @@ export class WaitComments implements Reply {
 
   #comment(): void {
     const wait = expectedWaitNow(this.#context);
-    const time = wait?.seconds === undefined ? '' : `, about ${wait.seconds} s`;
-    this.#write(Buffer.from(`: waiting for a replica${time}\n\n`));
+    this.#write(Buffer.from(`: ${wait === undefined ? 'waiting for a replica' : `waiting: ${wait.text}`}\n\n`));
     this.#reply.flush();
   }
 

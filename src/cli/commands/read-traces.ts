@@ -5,7 +5,7 @@ import { PassThrough } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { SvcError, hasErrno, messageOf } from '../../shared/errors.ts';
-import type { SpotTrace } from '../../simulate/spot-world.ts';
+import type { SpotTrace } from '../../simulate/spot-fleet.ts';
 import { RequestTraceReader, type RequestTrace } from '../../simulate/traces/request-trace.ts';
 import { readSpotTrace } from '../../simulate/traces/spot-trace.ts';
 import type { CommandContext } from '../command.ts';

@@ -1,11 +1,10 @@
 import { resolve } from 'node:path';
 import type { RouteReply } from '../../api/contract.ts';
-import type { ServiceSpec } from '../../domain/task.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { RequestTraceReader, type RequestTrace } from '../../simulate/traces/request-trace.ts';
-import { parseTask, serviceOf } from '../../spec/parse-task.ts';
 import { setPolicyFields } from '../../spec/set-policy-fields.ts';
 import type { CommandContext } from '../command.ts';
+import { simulatedService, type ServiceTask } from '../task-source.ts';
 import { apiFor, textLines } from './one-service.ts';
 
 /** How far back a replay goes, ms. The access log may be shorter: it is rotated by size. */
@@ -20,15 +19,15 @@ interface ReplayedService {
   readonly hourlyUsd: number | undefined;
 }
 
-/** The `service` section of a running service, with other fields of `replica_policy` (`FIELD=VALUE` each). */
-export async function replayedSection(name: string, fields: readonly string[], context: CommandContext): Promise<ServiceSpec> {
+/** The task of a running service, with other fields of `replica_policy` (`FIELD=VALUE` each). */
+export async function replayedTask(name: string, fields: readonly string[], context: CommandContext): Promise<ServiceTask> {
   const api = await apiFor(name, context);
   const { source, envs, secrets } = await api.call('serviceFile', { params: { name } });
-  // Nothing in the section depends on a secret. The marks of hidden values would be aliases in YAML.
+  // Nothing in the simulated fields depends on a secret. The marks of hidden values would be aliases in YAML.
   const text = setPolicyFields(source.replaceAll('***', 'hidden'), fields);
   const file = `${name}.yaml`;
   const given = { envs, secrets: Object.fromEntries(secrets.map((secret) => [secret, 'hidden'])) };
-  return serviceOf(parseTask({ source: text, file: resolve(context.cwd, file), ...given }), file);
+  return simulatedService({ source: text, file: resolve(context.cwd, file), ...given });
 }
 
 /** The requests of the last day of a running service, by its access log, and the cold start and price of its replicas. */

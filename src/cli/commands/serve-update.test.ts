@@ -1,8 +1,9 @@
 import { join } from 'node:path';
 import { writeFileSync } from 'node:fs';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { anUpdatePlan } from '../../../test/support/api.ts';
 import { runInProcess } from '../../../test/support/cli-world.ts';
+import { FakeClock } from '../../../test/support/fake-clock.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import { aServiceView } from '../../../test/support/views.ts';
 import type { FakeRoutes } from '../../../test/support/fake-client.ts';
@@ -43,5 +44,28 @@ test('--wait also waits until the balancer has handed over', async () => {
     };
     const updated = await runInProcess(['serve', 'update', 'chat', file, '--yes', '--wait'], { routes });
     expect([updated.code, views]).toEqual([0, 4]);
+  });
+});
+
+test('--wait gives up on a balancer that does not hand over for two minutes', async () => {
+  await withTempHome(async (dir) => {
+    const file = join(dir, 'service.yaml');
+    writeFileSync(file, 'resources: {ports: 8080}\nrun: serve\nservice: {readiness_probe: /}\n');
+    const clock = new FakeClock();
+    let elapsedMs = 0;
+    vi.spyOn(clock, 'monotonic').mockImplementation(() => elapsedMs);
+    const routes: FakeRoutes = {
+      listServices: () => ({ services: [aServiceView()] }),
+      getService: () => {
+        elapsedMs += 20_000;
+        return aServiceView({ version: 2, handingOver: true });
+      },
+      serviceEvents: () => [],
+      updateService: () => anUpdatePlan,
+    };
+    const updated = await runInProcess(['serve', 'update', 'chat', file, '--yes', '--wait'], { routes, clock });
+    expect(updated).toMatchObject({ code: 70, stderr: expect.stringContaining('its balancer has not handed over for 120 s') });
+    expect(updated.stderr).toContain('code: SVC_NOT_HANDED_OVER');
+    expect(updated.stderr).toContain('svc serve logs chat --load-balancer');
   });
 });

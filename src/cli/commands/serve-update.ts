@@ -4,6 +4,7 @@ import { countReplicas } from '../../domain/plan.ts';
 import { hourlyPrice } from '../../domain/price.ts';
 import { mostSurge, shareOf } from '../../domain/rollout.ts';
 import { updateModes, type UpdateMode, type UpdatePolicy } from '../../domain/task.ts';
+import type { Clock } from '../../shared/clock.ts';
 import { didYouMean } from '../../shared/did-you-mean.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { parseDuration } from '../../shared/units.ts';
@@ -131,7 +132,7 @@ async function change(
   const done = await request({ dryRun: false, from: planned.from });
   if (!json) ui.say(`Service '${name}' is updating to version ${done.version}.`);
   if (wait ?? ui.outIsTerminal) {
-    const followed = await followService(name, untilUpdated(done.version ?? 0), context, { after });
+    const followed = await followService(name, untilUpdated(done.version ?? 0, context.clock), context, { after });
     if (followed === undefined) ui.say(`The update goes on. To see it: svc serve status ${name}`);
     else if (!json) ui.say(doneLine(followed, done));
   } else if (!json) ui.say(`  See it      svc serve status ${name}`);
@@ -197,7 +198,14 @@ async function lastEventId(api: ApiClient, name: string): Promise<number> {
   return last;
 }
 
-function untilUpdated(version: number): FollowGoal {
+/**
+ * Longest wait for the balancer after the replicas, ms. A hand-over takes seconds; a balancer that needs longer fails
+ * again and again.
+ */
+const handOverMs = 120_000;
+
+function untilUpdated(version: number, clock: Clock): FollowGoal {
+  let replacedAt: number | undefined;
   return {
     text: 'Waiting for the new version to take over',
     isReached(service) {
@@ -208,7 +216,15 @@ function untilUpdated(version: number): FollowGoal {
           hint: `Go back to the version before: svc serve rollback ${service.name}. Or correct the file and update again.`,
         });
       // An update that keeps the replicas ends at once; its settings are in force when the balancer has handed over.
-      return service.update === undefined && service.handingOver !== true;
+      if (service.update !== undefined) return false;
+      replacedAt ??= clock.monotonic();
+      if (service.handingOver !== true) return true;
+      if (clock.monotonic() - replacedAt < handOverMs) return false;
+      throw new SvcError(
+        'SVC_NOT_HANDED_OVER',
+        `The replicas of '${service.name}' have version ${version}, but its balancer has not handed over for ${handOverMs / 1_000} s and serves with the settings before it.`,
+        { hint: `The controller keeps trying. To see why: svc serve logs ${service.name} --load-balancer` },
+      );
     },
     mayReach: ({ cause }: EventView) => cause === 'updated' || cause === 'update-stopped' || cause === 'update',
   };

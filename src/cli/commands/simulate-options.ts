@@ -1,5 +1,6 @@
 import { didYouMean } from '../../shared/did-you-mean.ts';
 import { SvcError } from '../../shared/errors.ts';
+import type { PolicyPair } from '../../simulate/combined-simulation.ts';
 import { requestPolicies } from '../../simulate/request-policies.ts';
 import { spotPolicies } from '../../simulate/spot-policies.ts';
 
@@ -7,12 +8,15 @@ import { spotPolicies } from '../../simulate/spot-policies.ts';
 interface ComparedPolicies {
   /** Undefined: all but the one of the file. */
   readonly requests: readonly (keyof typeof requestPolicies)[] | undefined;
-  readonly spot: readonly (keyof typeof spotPolicies)[];
+  readonly spot: readonly (keyof typeof spotPolicies)[] | undefined;
+  /** Such as `forecast+round_robin`. */
+  readonly pairs: readonly PolicyPair[];
 }
 
 /** Every policy over requests. */
 export const requestNames = Object.keys(requestPolicies).filter(isRequestPolicy);
-const spotNames = Object.keys(spotPolicies).filter(isSpotPolicy);
+/** Every policy over spot capacity. */
+export const spotNames = Object.keys(spotPolicies).filter(isSpotPolicy);
 
 function isRequestPolicy(name: string): name is keyof typeof requestPolicies {
   return Object.hasOwn(requestPolicies, name);
@@ -28,16 +32,45 @@ export function comparedPolicies(list: string | undefined): ComparedPolicies {
     .split(',')
     .map((name) => name.trim())
     .filter((name) => name !== '');
-  for (const name of names) {
-    if (isRequestPolicy(name) || isSpotPolicy(name)) continue;
-    const meant = didYouMean(name, [...requestNames, ...spotNames]);
-    throw new SvcError('SVC_USAGE', `There is no policy '${name}' to compare.`, {
-      hint: `${meant === undefined ? '' : `Did you mean '${meant}'? `}Over requests: ${requestNames.join(', ')}. Over spot capacity: ${spotNames.join(', ')}.`,
-    });
-  }
-  const requests = names.filter(isRequestPolicy);
-  const spot = names.filter(isSpotPolicy);
-  return { requests: requests.length > 0 ? requests : undefined, spot: spot.length > 0 ? spot : spotNames };
+  const pairs = names.filter((name) => name.includes('+')).map(pairOf);
+  const single = names.filter((name) => !name.includes('+'));
+  for (const name of single) if (!isRequestPolicy(name) && !isSpotPolicy(name)) throw unknownPolicy(name);
+  const requests = single.filter(isRequestPolicy);
+  const spot = single.filter(isSpotPolicy);
+  return { requests: requests.length > 0 ? requests : undefined, spot: spot.length > 0 ? spot : undefined, pairs };
+}
+
+function pairOf(name: string): PolicyPair {
+  const [autoscaler = '', placer = ''] = name.split('+', 2);
+  if (autoscaler !== 'file' && !isRequestPolicy(autoscaler)) throw unknownPolicy(autoscaler);
+  if (!isSpotPolicy(placer)) throw unknownPolicy(placer);
+  return { autoscaler, placer };
+}
+
+function unknownPolicy(name: string): SvcError {
+  const meant = didYouMean(name, [...requestNames, ...spotNames]);
+  return new SvcError('SVC_USAGE', `There is no policy '${name}' to compare.`, {
+    hint: `${meant === undefined ? '' : `Did you mean '${meant}'? `}Over requests: ${requestNames.join(', ')}. Over spot capacity: ${spotNames.join(', ')}. Over both: a pair such as forecast+hedge.`,
+  });
+}
+
+/**
+ * The pairs of a run over requests and spot capacity together, the file's first. Each autoscaler runs with the placer of
+ * the file, and each placer with the autoscaler of the file; a list with only one kind or only pairs has no others.
+ */
+export function comparedPairs(
+  { requests, spot, pairs }: ComparedPolicies,
+  own: { readonly autoscaler: keyof typeof requestPolicies | undefined; readonly placer: PolicyPair['placer'] },
+): readonly PolicyPair[] {
+  const isWhole = requests === undefined && spot === undefined && pairs.length === 0;
+  const autoscalers = requests ?? (isWhole ? requestNames.filter((name) => name !== own.autoscaler) : []);
+  const all: readonly PolicyPair[] = [
+    { autoscaler: 'file', placer: own.placer },
+    ...autoscalers.map((autoscaler) => ({ autoscaler, placer: own.placer })),
+    ...(spot ?? (isWhole ? spotNames : [])).map((placer) => ({ autoscaler: 'file' as const, placer })),
+    ...pairs,
+  ];
+  return [...new Map(all.map((pair) => [`${pair.autoscaler}+${pair.placer}`, pair])).values()];
 }
 
 /** A number of an option within bounds; undefined when it was not given. Throws SVC_USAGE. */

@@ -61,12 +61,35 @@ test('policies over requests are compared in a table, the file first and the bou
   `);
 });
 
-test('policies over spot capacity are compared for the number of replicas that requests needed', async () => {
-  const { code, stdout } = await simulate('service.yaml --requests hour.csv --spot zones.json --compare fixed_peak,round_robin,on_demand');
+test('requests and spot capacity together run in one world, each policy with the others of the file', async () => {
+  const { code, stdout } = await simulate(
+    'service.yaml --requests hour.csv --spot zones.json --compare fixed_peak,round_robin,knative+on_demand',
+  );
   expect(code).toBe(0);
   expect(stdout.slice(stdout.indexOf('two zones'))).toMatchInlineSnapshot(`
     "two zones: 1h, 2 zones, capacity each 300 s.
-    The service needs 2 ready replicas. One is ready 183 s after its launch. Spot costs 0.33 of the price on demand. dynamic_fallback has 1 spare.
+    Spot costs 0.33 of the price on demand: no price is known for machines of the file in these zones. --spot-price sets it.
+    Three runs over 56m 57s: at the start, in the middle and at the end of the spot trace. The placer of the file is hedge.
+
+    POLICY             COST   AVAILABLE  FAILED  CUT    LATE   REPLICA-HOURS  ON-DEMAND-HOURS  CHANGES/H  LOST/DAY
+    file+hedge         0.333  100.00%    0.00%   0.00%  0.00%  1.56           0.00             6.3        0.0
+    fixed_peak+hedge   0.333  100.00%    0.00%   0.00%  0.00%  1.56           0.00             6.3        0.0
+    file+round_robin   0.333  100.00%    0.00%   0.00%  0.00%  1.56           0.00             2.1        0.0
+    knative+on_demand  0.999  100.00%    0.00%   0.00%  0.00%  1.56           1.56             2.1        0.0
+    bound              0.333  100.00%    0.00%   0.00%  0.00%  1.57           0.00             -          -
+
+    COST: money relative to the fewest replicas that make no request late, all on demand. AVAILABLE: share of the time in which a request waits at most 5 s. LATE: requests that wait longer. FAILED: requests beyond a queue of 60 s, and CUT: those that ran on a replica when it was lost. The first 10 minutes are not scored. Means of 3 runs.
+    "
+  `);
+});
+
+test('policies over spot capacity are compared for the smallest number of replicas of the file', async () => {
+  const { code, stdout } = await simulate('fixed.yaml --spot zones.json --compare round_robin,on_demand');
+  expect(code).toBe(0);
+  expect(stdout).toMatchInlineSnapshot(`
+    "two zones: 1h, 2 zones, capacity each 300 s.
+    The service needs 2 ready replicas. One is ready 183 s after its launch. dynamic_fallback has 1 spare.
+    Spot costs 0.33 of the price on demand: no price is known for machines of the file in these zones. --spot-price sets it.
 
     POLICY       COST   AVAILABLE  FAILED  SPOT-HOURS  ON-DEMAND-HOURS  CHANGES/H  LOST/DAY
     round_robin  0.333  100.00%    0.00%   2.00        0.00             2.0        0.0
@@ -76,6 +99,32 @@ test('policies over spot capacity are compared for the number of replicas that r
     COST: money relative to all replicas on demand. AVAILABLE: share of the time with enough ready replicas. FAILED: requests that exceed their capacity, or run on a replica when it is lost. Means of 3 runs.
     "
   `);
+});
+
+test("the prices of the file's machines in the zones of the trace are used, and others named", async () => {
+  const machines = 'resources: {ports: 8080, infra: aws, accelerators: A10G:4, instance_type: g5.12xlarge, use_spot: true}';
+  const text = fixed.replace('resources: {ports: 8080}', machines);
+  const priced = { gap_seconds: 300, zones: ['ap-south-1a_a10g_4', 'us-nowhere-1a'], capacity: [Array(12).fill(4), Array(12).fill(2)] };
+  await withTempHome(async (cwd) => {
+    writeFileSync(join(cwd, 'gpu.yaml'), text);
+    writeFileSync(join(cwd, 'zones.json'), JSON.stringify(priced));
+    writeFileSync(join(cwd, 'recorded.json'), JSON.stringify({ ...priced, prices: [Array(12).fill(3.5), null] }));
+    const run = async (...words: readonly string[]) =>
+      runInProcess(['simulate', 'gpu.yaml', '--compare', 'on_demand,round_robin', ...words], { width: 400, cwd });
+    const { stdout } = await run('--spot', 'zones.json');
+    expect(stdout).toContain(
+      'On demand a replica costs $6.85 per hour (g5.12xlarge), on spot $2.46 (prices of the price tables). Without a price: us-nowhere-1a; there spot costs 0.33 of the price on demand.',
+    );
+    expect(stdout).toMatch(/^POLICY +COST +USD +AVAILABLE/m);
+    expect((await run('--spot', 'recorded.json')).stdout).toContain('on spot $3.50 (prices of the trace)');
+    expect((await run('--spot', 'zones.json', '--spot-price', '0.5')).stdout).toContain(
+      'Spot costs 0.50 of the price on demand (--spot-price).',
+    );
+    expect(JSON.parse((await run('--spot', 'zones.json', '--json')).stdout)).toMatchObject({
+      hourlyUsd: null,
+      spot: [{ hourlyUsd: expect.closeTo(6.85, 1) }],
+    });
+  });
 });
 
 test('without --compare all policies are compared, and the one of the file not twice', async () => {
@@ -94,36 +143,74 @@ test('without --compare all policies are compared, and the one of the file not t
   ]);
 });
 
-test('--json has the settings and every score; --set changes the policy of the file', async () => {
+const requestsOfHour = {
+  trace: { name: 'hour.csv.gz', seconds: 3_600, requests: 50_400 },
+  capacityQps: 7,
+  coldStartSeconds: 60,
+  minReplicas: 1,
+  maxReplicas: 1,
+};
+
+test('--json has the settings and every score over requests; --set changes the policy of the file', async () => {
   const { code, stdout } = await simulate(
-    'service.yaml --requests hour.csv.gz --spot zones.json --compare fixed_peak,on_demand --set max_replicas=1 --cold-start 60 --capacity 7 --json',
+    'service.yaml --requests hour.csv.gz --compare fixed_peak --set max_replicas=1 --cold-start 60 --capacity 7 --json',
   );
   expect(code).toBe(0);
   expect(JSON.parse(stdout)).toEqual({
     service: 'service.yaml',
     hourlyUsd: null,
     requests: {
-      trace: { name: 'hour.csv.gz', seconds: 3_600, requests: 50_400 },
-      capacityQps: 7,
-      coldStartSeconds: 60,
-      minReplicas: 1,
-      maxReplicas: 1,
+      ...requestsOfHour,
       scores: [
         expect.objectContaining({ policy: 'file', kind: 'own', late: 1, available: 0, changesPerHour: 0 }),
         expect.objectContaining({ policy: 'fixed_peak', kind: 'baseline', late: 1 }),
         expect.objectContaining({ policy: 'bound', kind: 'bound', cost: 1, late: 0 }),
       ],
     },
+    spot: [],
+    both: [],
+  });
+});
+
+test('--json has the settings and every score over spot capacity, and over both together', async () => {
+  const trace = { name: 'two zones', zones: ['a', 'b'], gapSeconds: 300, steps: 12 };
+  const third = [1 / 3, 1 / 3];
+  const spot = await simulate('service.yaml --spot zones.json --compare on_demand --cold-start 60 --json');
+  expect(JSON.parse(spot.stdout)).toMatchObject({
+    requests: null,
     spot: [
       {
-        trace: { name: 'two zones', zones: ['a', 'b'], gapSeconds: 300, steps: 12 },
+        trace,
         target: 1,
-        spotPrice: 1 / 3,
+        spotPrices: third,
         spare: 1,
         coldStartSeconds: 60,
+        hourlyUsd: null,
         scores: [
           expect.objectContaining({ policy: 'on_demand', cost: 1, available: 1 }),
-          expect.objectContaining({ policy: 'bound', kind: 'bound', cost: 1 / 3 }),
+          expect.objectContaining({ policy: 'bound', kind: 'bound', cost: expect.closeTo(1 / 3) }),
+        ],
+      },
+    ],
+    both: [],
+  });
+  const both = await simulate(
+    'service.yaml --requests hour.csv.gz --spot zones.json --compare on_demand --set max_replicas=1 --cold-start 60 --capacity 7 --json',
+  );
+  expect(JSON.parse(both.stdout)).toMatchObject({
+    requests: null,
+    spot: [],
+    both: [
+      {
+        requests: requestsOfHour,
+        spot: { ...trace, spotPrices: third, spare: 1 },
+        seconds: 3_540,
+        placer: 'hedge',
+        hourlyUsd: null,
+        scores: [
+          expect.objectContaining({ policy: 'file+hedge', autoscaler: 'file', placer: 'hedge', kind: 'own', late: 1, available: 0 }),
+          expect.objectContaining({ policy: 'file+on_demand', kind: 'baseline', late: 1, cut: 0 }),
+          expect.objectContaining({ policy: 'bound', kind: 'bound', autoscaler: null, late: 0 }),
         ],
       },
     ],
@@ -140,11 +227,14 @@ test('a max_replicas that makes requests late is named', async () => {
 
 test('--price shows money beside the relative cost', async () => {
   const { stdout } = await simulate(
-    'service.yaml --requests hour.csv --spot zones.json --compare fixed_peak,round_robin --price 0.6 --spot-price 0.5',
+    'service.yaml --requests hour.csv --spot zones.json --compare fixed_peak,on_demand --price 0.6 --spot-price 0.5',
   );
   expect(stdout).toMatch(/^POLICY +COST +USD +AVAILABLE/m);
-  expect(stdout).toMatch(/^bound +1\.000 +1\.00 /m);
-  expect(stdout).toMatch(/^round_robin +0\.500 +0\.60 /m);
+  // 56 min 57 s without the first ten minutes, for two replicas.
+  expect(stdout).toMatch(/^file\+on_demand +0\.999 +0\.94 /m);
+  expect(stdout).toMatch(/^file\+hedge +0\.499 +0\.47 /m);
+  const requests = await simulate('service.yaml --requests hour.csv --compare fixed_peak --price 0.6');
+  expect(requests.stdout).toMatch(/^bound +1\.000 +1\.00 /m);
 });
 
 test('--html writes a report and says where it is', async () => {
@@ -160,6 +250,9 @@ test.for([
   ['service.yaml --requests hour.csv --cold-start soon', "--cold-start is 'soon', which is not a number from 0 to 86400."],
   ['service.yaml --requests hour.csv --capacity 0', "--capacity is '0', which is not a number from 0.000001 to 1000000."],
   ['service.yaml --spot zones.json --spot-price 2', "--spot-price is '2', which is not a number from 0.001 to 1."],
+  ['service.yaml --spot zones.json --compare forecast+hedge', 'A pair of --compare needs requests and spot capacity together.'],
+  ['service.yaml --requests hour.csv --spot zones.json --compare hedge+forecast', "There is no policy 'hedge' to compare."],
+  ['service.yaml --requests hour.csv --spot zones.json --replicas 3', 'the autoscaler decides the number of replicas, not --replicas.'],
   ['fixed.yaml --requests hour.csv', 'fixed.yaml does not say how many requests a replica serves.'],
   ['service.yaml --requests hour.csv --set autoscaling', "'autoscaling' does not set a field of replica_policy."],
 ] as const)('svc simulate %s: a usage error says what is wrong', async ([words, message]) => {
@@ -247,6 +340,7 @@ test("the figures of other tools and the bounds in the guide are those of the ex
     const run = async (...words: readonly string[]) => runInProcess(['simulate', file, ...words], { cwd });
     const outputs = [
       await run('--set', 'max_replicas=20', '--requests', 'day.csv', '--compare', 'skyserve,skyserve_quick,knative,kubernetes,fixed_peak'),
+      await run('--set', 'max_replicas=20', '--requests', 'day.csv', '--spot', 'zones.json', '--compare', 'on_demand'),
       await run('--spot', 'zones.json', '--replicas', '4', '--compare', 'dynamic_fallback,even_spread,round_robin,on_demand'),
     ];
     const guide = readFileSync('docs/guides/choosing-a-policy.md', 'utf8')
@@ -254,8 +348,8 @@ test("the figures of other tools and the bounds in the guide are those of the ex
       .map((line) => line.replaceAll(/ +/g, ' '));
     const rows = outputs
       .flatMap(({ stdout }) => stdout.split('\n'))
-      .filter((line) => /^[a-z_]+ +\d/.test(line) && !line.startsWith('file '));
-    expect(rows.length).toBe(11);
+      .filter((line) => /^[a-z_+]+ +\d/.test(line) && !/^file( |\+hedge)/.test(line));
+    expect(rows.length).toBe(13);
     for (const row of rows) expect(guide).toContain(row.replaceAll(/ +/g, ' '));
   });
 });

@@ -3,17 +3,27 @@ import { writeFile } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { nameProblem } from '../../domain/names.ts';
 import { messageOf, SvcError } from '../../shared/errors.ts';
-import type { Findings, Finished } from '../../simulate/report/report.ts';
+import { combinedSeconds } from '../../simulate/combined-simulation.ts';
+import type { Findings } from '../../simulate/report/report.ts';
 import { autoscalerOf } from '../../simulate/request-policies.ts';
-import type { RequestAnswer, RequestQuestion } from '../../simulate/request-simulation.ts';
-import type { SpotAnswer, SpotQuestion } from '../../simulate/spot-simulation.ts';
+import type { SpotTrace } from '../../simulate/spot-fleet.ts';
 import type { CommandContext } from '../command.ts';
 import { renderFindings } from '../listing/simulation-listing.ts';
-import { readServiceSection, type TaskArgs } from '../task-source.ts';
+import { readSimulatedService, type TaskArgs } from '../task-source.ts';
 import { readRequestFile, readSpotFile } from './read-traces.ts';
-import { replayedSection, replayedService } from './replayed-requests.ts';
-import { comparedPolicies, numberOf, requestNames } from './simulate-options.ts';
-import { meanReplicas, overRequests, overSpot, spareOf, type RequestSettings } from './simulation-runs.ts';
+import { replayedService, replayedTask } from './replayed-requests.ts';
+import { comparedPairs, comparedPolicies, numberOf, requestNames, spotNames } from './simulate-options.ts';
+import {
+  askRequests,
+  overBoth,
+  overRequests,
+  overSpot,
+  placerOf,
+  spareOf,
+  type AskedRequests,
+  type RequestSettings,
+} from './simulation-runs.ts';
+import { spotPricesFor } from './spot-prices.ts';
 
 /** From launch to ready of a model of 7 billion parameters on a new machine, s: measured by others. */
 const usualColdStartSeconds = 183;
@@ -43,16 +53,15 @@ export async function simulate(args: SimulateArgs, context: CommandContext): Pro
   const { ui, cwd } = context;
   const given = comparedPolicies(args.compare);
   const coldStartSeconds = numberOf(args.coldStart, '--cold-start', 0, 86_400);
-  const spotPrice = numberOf(args.spotPrice, '--spot-price', 0.001, 1) ?? usualSpotPrice;
+  const share = numberOf(args.spotPrice, '--spot-price', 0.001, 1);
   const capacity = numberOf(args.capacity, '--capacity', 0.000_001, 1_000_000);
   const price = numberOf(args.price, '--price', 0, 1_000_000);
   const isReplay = args.with !== undefined || isServiceName(args, cwd);
   checkTraces(args, isReplay);
   const file = args.with ?? args.target;
   const isOwnFile = isReplay && args.with === undefined;
-  const { replicaPolicy: policy } = isOwnFile
-    ? await replayedSection(args.target, args.set, context)
-    : await readServiceSection(file, args.set, args, context);
+  const task = isOwnFile ? await replayedTask(args.target, args.set, context) : await readSimulatedService(file, args.set, args, context);
+  const { replicaPolicy: policy } = task.service;
   // The file's own policy has a row by itself.
   const compared = given.requests ?? requestNames.filter((name) => name !== autoscalerOf(policy));
   const replayed = isReplay ? await replayedService(args.target, context) : undefined;
@@ -65,23 +74,36 @@ export async function simulate(args: SimulateArgs, context: CommandContext): Pro
   };
   const trace = args.requests === undefined ? replayed?.trace : await readRequestFile(args.requests, context);
   const name = args.requests === undefined ? `access log of ${args.target}` : basename(args.requests);
-  const requests = trace && overRequests(trace, name, settings);
-  const target = args.replicas ?? Math.max(1, requests === undefined ? policy.minReplicas : meanReplicas(requests));
-  const spot: Finished<SpotQuestion, SpotAnswer>[] = [];
+  const asked = trace && askRequests(trace, name, settings);
+  checkCombination(args, given, asked !== undefined);
+  const hourlyUsd = price ?? replayed?.hourlyUsd;
+  const spot: Findings['spot'][number][] = [];
+  const both: Findings['both'][number][] = [];
   for (const path of args.spot) {
-    const question = { trace: await readSpotFile(path, context), target, spotPrice, spare: spareOf(policy), compared: given.spot };
-    spot.push(overSpot({ ...question, coldStartSeconds: settings.coldStartSeconds }));
+    const spotTrace = await readSpotFile(path, context);
+    const prices = await spotPricesFor(spotTrace, task, context.paths.catalogDir, { share, usualShare: usualSpotPrice, hourlyUsd });
+    const question = { trace: spotTrace, spotPrices: prices.spotPrices, spare: spareOf(policy) };
+    if (asked === undefined) {
+      const target = args.replicas ?? Math.max(1, policy.minReplicas);
+      const ofSpot = { ...question, target, coldStartSeconds: settings.coldStartSeconds, compared: given.spot ?? spotNames };
+      spot.push(overSpot(ofSpot, prices));
+    } else {
+      const placer = placerOf(task);
+      const pairs = comparedPairs(given, { autoscaler: autoscalerOf(policy), placer });
+      both.push(overBoth(asked, { requests: asked.question, spot: question, placer, compared: pairs }, prices));
+    }
   }
-  const findings: Findings = { service: basename(args.target), hourlyUsd: price ?? replayed?.hourlyUsd, requests, spot };
+  const requests = asked === undefined || both.length > 0 ? undefined : overRequests(asked, hourlyUsd);
+  const findings: Findings = { service: basename(args.target), requests, spot, both };
   if (args.html !== undefined) await writeReport(resolve(cwd, args.html), findings);
-  if (args.json) ui.json(asJson(findings));
+  if (args.json) ui.json(asJson(findings, hourlyUsd));
   else for (const line of renderFindings(findings, ui)) ui.print(line);
   if (args.html !== undefined) ui.say(`The report is in ${args.html}`);
 }
 
-/** Without a trace, a word that names no file is a running service. */
-function isServiceName({ target, requests, spot }: SimulateArgs, cwd: string): boolean {
-  if (requests !== undefined || spot.length > 0 || /\.ya?ml$/.test(target)) return false;
+/** Without requests, a word that names no file is a running service. */
+function isServiceName({ target, requests }: SimulateArgs, cwd: string): boolean {
+  if (requests !== undefined || /\.ya?ml$/.test(target)) return false;
   return nameProblem(target) === undefined && !existsSync(resolve(cwd, target));
 }
 
@@ -99,6 +121,21 @@ function checkTraces(args: SimulateArgs, isReplay: boolean): void {
   }
 }
 
+/** What the given traces leave without meaning. */
+function checkCombination({ spot, replicas }: SimulateArgs, { pairs }: ReturnType<typeof comparedPolicies>, hasRequests: boolean): void {
+  const isBoth = hasRequests && spot.length > 0;
+  if (pairs.length > 0 && !isBoth) {
+    throw new SvcError('SVC_USAGE', 'A pair of --compare needs requests and spot capacity together.', {
+      hint: 'Give both --requests TRACE and --spot TRACE, or names without +.',
+    });
+  }
+  if (isBoth && replicas !== undefined) {
+    throw new SvcError('SVC_USAGE', 'With requests, the autoscaler decides the number of replicas, not --replicas.', {
+      hint: 'Leave out --replicas, or --requests.',
+    });
+  }
+}
+
 async function writeReport(path: string, findings: Findings): Promise<void> {
   const { renderReport } = await import('../../simulate/report/report.ts');
   try {
@@ -108,20 +145,34 @@ async function writeReport(path: string, findings: Findings): Promise<void> {
   }
 }
 
-function asJson({ service, hourlyUsd, requests, spot }: Findings) {
+function asJson({ service, requests, spot, both }: Findings, hourlyUsd: number | undefined) {
   return {
     service,
     hourlyUsd: hourlyUsd ?? null,
-    requests: requests === undefined ? null : requestsAsJson(requests),
-    spot: spot.map(({ name, question: { trace, compared: _compared, ...settings }, answer }) => ({
-      trace: { name, zones: trace.zones, gapSeconds: trace.gapSeconds, steps: trace.capacity[0]?.length ?? 0 },
+    requests: requests === undefined ? null : { ...requestsAsJson(requests), scores: requests.answer.scores },
+    spot: spot.map(({ name, hourlyUsd: usd, question: { trace, compared: _compared, ...settings }, answer }) => ({
+      trace: { ...spotTraceAsJson(trace), name },
       ...settings,
+      hourlyUsd: usd ?? null,
+      scores: answer.scores,
+    })),
+    both: both.map(({ name, hourlyUsd: usd, question, answer }) => ({
+      name,
+      requests: requestsAsJson({ name, question: question.requests }),
+      spot: { ...spotTraceAsJson(question.spot.trace), spotPrices: question.spot.spotPrices, spare: question.spot.spare },
+      seconds: combinedSeconds(question),
+      placer: question.placer,
+      hourlyUsd: usd ?? null,
       scores: answer.scores,
     })),
   };
 }
 
-function requestsAsJson({ name, question, answer }: Finished<RequestQuestion, RequestAnswer>) {
+function spotTraceAsJson({ name, zones, gapSeconds, capacity }: SpotTrace) {
+  return { name, zones, gapSeconds, steps: capacity[0]?.length ?? 0 };
+}
+
+function requestsAsJson({ name, question }: Pick<AskedRequests, 'name' | 'question'>) {
   const { arrivals, capacityQps, coldStartSeconds } = question.trace;
   const requests = arrivals.reduce((sum, count) => sum + count, 0);
   return {
@@ -130,6 +181,5 @@ function requestsAsJson({ name, question, answer }: Finished<RequestQuestion, Re
     coldStartSeconds,
     minReplicas: question.policy.minReplicas,
     maxReplicas: question.policy.maxReplicas,
-    scores: answer.scores,
   };
 }

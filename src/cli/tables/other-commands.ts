@@ -186,7 +186,7 @@ const simulate = defineCommand({
   path: ['simulate'],
   summary: 'Compare autoscalers and spot policies over recorded load, in virtual time',
   description:
-    'Runs the decisions of svc, and those of other tools, over a trace of requests or of spot capacity, and prints what each costs and how requests fare. It starts nothing and costs nothing. Policies over requests: request_rate, concurrency, forecast, skyserve, skyserve_quick, knative, kubernetes, fixed_peak. Policies over spot capacity: hedge, dynamic_fallback, even_spread, round_robin, on_demand. The policy of the file itself and the bound are always shown. docs/guides/choosing-a-policy.md has the formats of traces and explains a result.',
+    'Runs the decisions of svc, and those of other tools, over a trace of requests or of spot capacity, and prints what each costs and how requests fare. It starts nothing and costs nothing. Policies over requests: request_rate, concurrency, forecast, skyserve, skyserve_quick, knative, kubernetes, fixed_peak. Policies over spot capacity: hedge, dynamic_fallback, even_spread, round_robin, on_demand. With both traces, autoscaler and spot policy act in one run: each name runs with the other policy of the file, and a pair such as forecast+round_robin with neither. The policy of the file itself and the bound are always shown. docs/guides/choosing-a-policy.md has the formats of traces and explains a result.',
   arguments: {
     target: {
       kind: 'one',
@@ -197,14 +197,23 @@ const simulate = defineCommand({
   },
   options: {
     requests: { kind: 'value', label: 'TRACE', completes: 'file', summary: 'requests over time, also packed with gzip' },
-    spot: { kind: 'values', label: 'TRACE', completes: 'file', summary: 'spot capacity of zones over time; may be repeated' },
+    spot: {
+      kind: 'values',
+      label: 'TRACE',
+      completes: 'file',
+      summary: 'spot capacity of zones over time; may be repeated; with requests, both act in one run',
+    },
     with: {
       kind: 'value',
       label: 'FILE',
       completes: 'file',
       summary: 'replay the running service NAME with the policy of this file instead of its own',
     },
-    compare: { kind: 'value', label: 'A,B,…', summary: 'only these policies beside the one of the file; otherwise all' },
+    compare: {
+      kind: 'value',
+      label: 'A,B,…',
+      summary: 'only these policies, or pairs such as forecast+hedge, beside the one of the file; otherwise all',
+    },
     set: {
       kind: 'values',
       label: 'FIELD=VALUE',
@@ -221,13 +230,18 @@ const simulate = defineCommand({
       label: 'N',
       min: 1,
       max: 1_000,
-      summary: 'ready replicas needed over spot capacity; otherwise the mean over the requests, or min_replicas',
+      summary: 'ready replicas needed over spot capacity without requests; min_replicas when absent',
     },
-    spotPrice: { kind: 'value', label: 'SHARE', summary: 'price of a spot replica relative to one on demand; 0.33 when absent' },
+    spotPrice: {
+      kind: 'value',
+      label: 'SHARE',
+      summary: "price of a spot replica relative to one on demand; when absent, that of the trace or of the file's machines, else 0.33",
+    },
     price: {
       kind: 'value',
       label: 'USD',
-      summary: 'of a replica on demand per hour, to show money too; with --with, that of its replicas when absent',
+      summary:
+        "of a replica on demand per hour, to show money too; when absent, that of a running service's replicas, or of the file's machines",
     },
     html: {
       kind: 'value',
@@ -243,6 +257,7 @@ const simulate = defineCommand({
     'svc simulate service.yaml --requests access.log --set autoscaler=forecast --compare skyserve,knative --html report.html',
     'svc simulate chat --set max_replicas=20',
     'svc simulate service.yaml --spot zones.json --replicas 4 --cold-start 120 --json',
+    'svc simulate service.yaml --requests day.csv --spot zones.json --compare forecast,on_demand',
   ],
   run: async (args, context) => (await import('../commands/simulate.ts')).simulate({ ...args, workdir: undefined }, context),
 });

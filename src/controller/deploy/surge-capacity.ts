@@ -1,11 +1,12 @@
-import { budgetOf } from '../../domain/cost-limit.ts';
+import { highestPrice } from '../../domain/cost-limit.ts';
 import { locationName } from '../../domain/location-name.ts';
 import type { ReplicaRecord, ServiceRecord } from '../../domain/records.ts';
 import { isAlive } from '../../domain/replica/replica-state.ts';
+import { hourlyPrice } from '../../domain/price.ts';
 import { neededSurge, type TaskVersion } from '../../domain/rollout.ts';
 import { spotPlacerOf } from '../../domain/spot/markets.ts';
 import type { UpdatePolicy } from '../../domain/task.ts';
-import { planPlacement } from '../../provision/placement-plan.ts';
+import { planPlacement, type PlannedOffer } from '../../provision/placement-plan.ts';
 import type { DaemonContext } from '../daemon-context.ts';
 
 interface PlannedUpdate {
@@ -20,17 +21,12 @@ interface PlannedUpdate {
  */
 export async function whyNoSurge(
   context: DaemonContext,
-  { version, memory }: ServiceRecord,
+  { memory }: ServiceRecord,
   { next, update, replicas }: PlannedUpdate,
 ): Promise<string | undefined> {
   const { task } = next;
   const living = replicas.filter(({ state }) => isAlive(state));
   const needed = neededSurge(update, living.length);
-  const limitUsd = task.service?.maxHourlyCost;
-  const budget = budgetOf(limitUsd, replicas);
-  // The first launch of a version has no known price; the others are priced like the old version.
-  for (let launch = 0; launch < needed; launch += 1) budget.allows({ version: launch === 0 ? next.version : version, market: null });
-  if (limitUsd !== undefined && budget.refused > 0) return `max_hourly_cost ($${limitUsd}) does not allow them beside the old ones.`;
   if (needed === 0) return undefined;
   const refusals = (memory.placement?.refusals ?? []).filter(({ kind }) => kind !== 'throttled');
   const plan = await planPlacement({
@@ -46,8 +42,21 @@ export async function whyNoSurge(
     explain: false,
   });
   const placed = plan.offers.reduce((sum, offer) => sum + offer.replicas.length, 0);
-  if (placed >= needed) return undefined;
+  if (placed >= needed) return whyTooDear(task.service?.maxHourlyCost, replicas, { needed, offers: plan.offers });
   const refused = plan.offers.filter(({ verdict }) => verdict === 'refused');
   const whys = refused.map((offer) => `${locationName(offer)}: ${offer.why}.`);
   return [...new Set([...plan.notes, ...whys])].join(' ');
+}
+
+/** Whether the price limit forbids the cheapest machines that a search could choose now, as the search itself would. */
+function whyTooDear(
+  limitUsd: number | undefined,
+  replicas: readonly ReplicaRecord[],
+  { needed, offers }: { readonly needed: number; readonly offers: readonly PlannedOffer[] },
+): string | undefined {
+  const leftUsd = highestPrice(limitUsd, replicas, '', () => 0);
+  const usable = offers.filter(({ verdict }) => verdict === 'chosen' || verdict === 'possible');
+  const usd = needed * Math.min(...usable.map(({ hourlyUsd }) => hourlyUsd));
+  if (limitUsd === undefined || leftUsd === undefined || usd <= leftUsd) return undefined;
+  return `max_hourly_cost ($${limitUsd}) does not allow them beside the old ones: the cheapest now cost ${hourlyPrice(usd)}.`;
 }

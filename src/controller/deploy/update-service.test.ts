@@ -215,6 +215,18 @@ test('while machines are full, an update is planned and names the lack; with max
   });
 });
 
+test('the price limit is compared with the offers of now, not with the price of the old replicas', async () => {
+  await withService(async ({ context, provider, update, service }) => {
+    await addReplica(context, await service());
+    const dryRun = true;
+    const offers = vi.spyOn(provider, 'offers');
+    offers.mockResolvedValue({ offers: [anOffer({ provider: 'fake', hourlyUsd: 3 })], whyNone: undefined });
+    expect((await update(`  max_hourly_cost: 2\n${otherProgram}`, { dryRun })).noCapacity).toContain('the cheapest now cost 3.00');
+    offers.mockResolvedValue({ offers: [anOffer({ provider: 'fake', hourlyUsd: 0.5 })], whyNone: undefined });
+    expect(await update(`  max_hourly_cost: 1.5\n${otherProgram}`, { dryRun })).not.toHaveProperty('noCapacity');
+  });
+});
+
 test('a remembered quota refusal and the price limit are named as lacks of capacity', async () => {
   await withService(async ({ context, update, service }) => {
     await addReplica(context, await service());

@@ -34,10 +34,10 @@ test('the report loads nothing and runs nothing', () => {
 test('each chart has a title and a description, and each policy a row', () => {
   const html = renderReport(someFindings());
   const figures = html.split('<figure>').slice(1);
-  expect(figures.length).toBe(2 + 2 + 2 + 2);
+  expect(figures.length).toBe(2 + 2 + 2 + 2 + 3 + 2);
   for (const figure of figures)
     expect(figure).toMatch(/role="img" aria-labelledby="(\S+) (\S+)">\n<title id="\1">[^<]+<\/title><desc id="\2">[^<]+</);
-  for (const name of ['file', 'knative', 'bound', 'round_robin', 'on_demand'])
+  for (const name of ['file', 'knative', 'bound', 'round_robin', 'on_demand', 'file\\+hedge'])
     expect(html).toMatch(new RegExp(`<th scope="row"[^>]*>${name}</th>`));
 });
 

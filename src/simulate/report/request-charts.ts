@@ -23,7 +23,7 @@ export function requestChart({ arrivals }: ScaleTrace): Chart {
 }
 
 /** One chart for each policy: its replicas over the ones that the requests keep busy. */
-export function replicaCharts({ courses }: RequestAnswer, trace: ScaleTrace): readonly Chart[] {
+export function replicaCharts({ courses }: Pick<RequestAnswer, 'courses'>, trace: ScaleTrace): readonly Chart[] {
   const most = courses.reduce((top, { points }) => points.reduce((high, { launched }) => Math.max(high, launched), top), 1);
   return courses.map(({ policy, points }) => replicaChart(policy, points, trace, most));
 }
@@ -35,8 +35,15 @@ function replicaChart(policy: string, points: readonly ScalePoint[], { arrivals,
   const busyPerSecond = Math.ceil(arrivals.length / buckets);
   const busy = inBuckets(arrivals, buckets, mean).map((rate) => rate / capacityQps);
   const launched = inBuckets(points, buckets, (bucket) => bucket.reduce((high, point) => Math.max(high, point.launched), 0));
+  const onDemand = inBuckets(points, buckets, (bucket) => bucket.reduce((high, point) => Math.max(high, point.onDemand), 0));
+  const hasMarkets = points.some((point) => point.onDemand < point.launched);
   const late = inBuckets(points, buckets, (bucket) => bucket.filter((point) => isLate(point, capacityQps)).length);
   const { body, x, y } = timeAxes(seconds, most, 'replicas');
+  const across = (values: readonly number[]): string =>
+    stepPath(
+      values.map((count, index) => [x(at(index)), y(count)] as const),
+      x(seconds),
+    );
   const bad = late.flatMap((count, index) =>
     count === 0
       ? []
@@ -52,10 +59,8 @@ function replicaChart(policy: string, points: readonly ScalePoint[], { arrivals,
         seconds,
         x,
       )}"/>`,
-      `<path class="line" d="${stepPath(
-        launched.map((count, index) => [x(at(index)), y(count)] as const),
-        x(seconds),
-      )}"/>`,
+      ...(hasMarkets ? [`<path class="line second" d="${across(onDemand)}" stroke-dasharray="4 4"/>`] : []),
+      `<path class="line" d="${across(launched)}"/>`,
       ...(bad.length === 0 ? [] : [`<path class="bad" d="${bad.join('')}"/>`]),
     ].join(''),
   };

@@ -1,3 +1,4 @@
+import type { CombinedScore } from '../combined-simulation.ts';
 import type { RequestScore } from '../request-simulation.ts';
 import type { SpotScore } from '../spot-simulation.ts';
 
@@ -15,8 +16,13 @@ export function requestColumns(hourlyUsd: number | undefined): readonly ScoreCol
 }
 
 /** The same over spot capacity. The price is that of a replica on demand. */
-export function spotColumns(hourlyUsd: number | undefined, spotPrice: number): readonly ScoreColumn<SpotScore>[] {
-  return withMoney(spotScores, hourlyUsd, ({ spotHours, onDemandHours }) => spotHours * spotPrice + onDemandHours);
+export function spotColumns(hourlyUsd: number | undefined): readonly ScoreColumn<SpotScore>[] {
+  return withMoney(spotScores, hourlyUsd, ({ paidHours }) => paidHours);
+}
+
+/** The same over both together. */
+export function combinedColumns(hourlyUsd: number | undefined): readonly ScoreColumn<CombinedScore>[] {
+  return withMoney(combinedScores, hourlyUsd, ({ paidHours }) => paidHours);
 }
 
 /** Money is beside the relative cost. */
@@ -49,6 +55,19 @@ const spotScores: readonly ScoreColumn<SpotScore>[] = [
   { title: 'SPOT-HOURS', value: ({ spotHours }) => hoursText(spotHours) },
   { title: 'ON-DEMAND-HOURS', value: ({ onDemandHours }) => hoursText(onDemandHours) },
   { title: 'CHANGES/H', value: ({ changesPerHour, kind }) => (kind === 'bound' ? '' : changesPerHour.toFixed(1)) },
+  { title: 'LOST/DAY', value: ({ lostPerDay, kind }) => (kind === 'bound' ? '' : lostPerDay.toFixed(1)), dropOrder: 1 },
+];
+
+const combinedScores: readonly ScoreColumn<CombinedScore>[] = [
+  { title: 'POLICY', value: ({ policy }) => policy },
+  { title: 'COST', value: ({ cost }) => cost.toFixed(3) },
+  { title: 'AVAILABLE', value: ({ available }) => percent(available) },
+  { title: 'FAILED', value: ({ failed }) => percent(failed) },
+  { title: 'CUT', value: ({ cut }) => percent(cut) },
+  { title: 'LATE', value: ({ late }) => percent(late) },
+  { title: 'REPLICA-HOURS', value: ({ replicaHours }) => hoursText(replicaHours) },
+  { title: 'ON-DEMAND-HOURS', value: ({ onDemandHours }) => hoursText(onDemandHours) },
+  { title: 'CHANGES/H', value: ({ changesPerHour, kind }) => (kind === 'bound' ? '' : changesPerHour.toFixed(1)), dropOrder: 2 },
   { title: 'LOST/DAY', value: ({ lostPerDay, kind }) => (kind === 'bound' ? '' : lostPerDay.toFixed(1)), dropOrder: 1 },
 ];
 

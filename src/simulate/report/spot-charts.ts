@@ -1,5 +1,5 @@
 import type { SpotAnswer, SpotPoint } from '../spot-simulation.ts';
-import type { SpotTrace } from '../spot-world.ts';
+import type { SpotTrace } from '../spot-fleet.ts';
 import { drawing, timeAxes, timeAxis, type Chart } from './chart.ts';
 import { coordinate, escapeMarkup, stepPath } from './markup.ts';
 import { inBuckets, linear } from './scale.ts';

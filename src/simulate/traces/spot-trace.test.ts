@@ -20,6 +20,11 @@ test('a spot trace has the room of each zone at each step', () => {
   expect(readSpotTrace('zones.json', JSON.stringify(good)).name).toBe('zones.json');
 });
 
+test('recorded prices are means over the steps that have one', () => {
+  const prices = [[1, 2, 0], null];
+  expect(readSpotTrace('zones.json', JSON.stringify({ ...good, prices })).spotUsd).toEqual([1.5, undefined]);
+});
+
 test.for([
   ['[]', 'a JSON object'],
   [{ ...good, gap_seconds: 0 }, 'a whole number in `gap_seconds`'],
@@ -27,6 +32,7 @@ test.for([
   [{ ...good, capacity: [[1]] }, 'one list in `capacity` for each of the 2 zones'],
   [{ ...good, capacity: [[], []] }, '1 to 300000 steps in each list of `capacity`'],
   [{ ...good, capacity: [[1, 2], [1]] }, 'as many steps for zone us-west-2b as for the first: 2'],
+  [{ ...good, prices: [[1, 1, 1]] }, 'one list or null in `prices` for each of the 2 zones'],
   [
     {
       ...good,

@@ -1,12 +1,13 @@
 import { SvcError } from '../../shared/errors.ts';
-import type { SpotTrace } from '../spot-world.ts';
+import type { SpotTrace } from '../spot-fleet.ts';
 
 /** More steps than half a year of minutes are no trace but a mistake. */
 const maxSteps = 300_000;
 
 /**
  * Reads the spot capacity of zones over time: `{"gap_seconds", "zones": […], "capacity": [[replicas per step]…]}`, with
- * one list of steps for each zone. `name` is optional. Throws SVC_BAD_TRACE.
+ * one list of steps for each zone. `name` and `prices` (US dollars per step for each zone, or null) are optional. Throws
+ * SVC_BAD_TRACE.
  */
 export function readSpotTrace(file: string, text: string): SpotTrace {
   const root = objectOf(parseJson(file, text));
@@ -28,8 +29,25 @@ export function readSpotTrace(file: string, text: string): SpotTrace {
     const wrong = zone.findIndex((room) => typeof room !== 'number' || !Number.isInteger(room) || room < 0);
     if (wrong >= 0) throw fault(`a whole number of replicas at step ${wrong + 1} of zone ${zones[index]}`);
   }
+  const prices = listOf(root.get('prices'));
+  if (prices.length > 0 && prices.length !== zones.length)
+    throw fault(`one list or null in \`prices\` for each of the ${zones.length} zones`);
   const name = root.get('name');
-  return { name: typeof name === 'string' ? name : file, gapSeconds, zones, capacity: capacity.map((zone) => zone.map(Number)) };
+  return {
+    name: typeof name === 'string' ? name : file,
+    gapSeconds,
+    zones,
+    capacity: capacity.map((zone) => zone.map(Number)),
+    ...(prices.length > 0 && { spotUsd: prices.map(meanPrice) }),
+  };
+}
+
+/** Steps without a price do not count. */
+function meanPrice(zone: unknown): number | undefined {
+  const known = listOf(zone)
+    .filter((usd) => typeof usd === 'number' && usd > 0)
+    .map(Number);
+  return known.length === 0 ? undefined : known.reduce((sum, usd) => sum + usd, 0) / known.length;
 }
 
 function parseJson(file: string, text: string): unknown {
