@@ -275,8 +275,30 @@ open_loopback() {
     set(0x891c, "lo:svc", address("255.255.255.255"));' "$svc_address"
 }
 
+# Addresses at which clouds serve credentials to every process of a machine: link-local ones, and those of Alibaba Cloud
+# and Azure. egress.ts refuses the same for the proxy. slirp4netns and pasta would pass them on; both are IPv4 only.
+svc_metadata='169.254.0.0/16 100.100.100.200/32 168.63.129.16/32'
+
+# Refuses those addresses by routes, which the program may not change. The numbers are of <linux/route.h>: SIOCADDRT,
+# with RTF_UP and RTF_REJECT in Linux's struct rtentry.
+deny_metadata() {
+  case $svc_outbound in slirp4netns | pasta) ;; *) return 0 ;; esac
+  if command -v ip > /dev/null || ! command -v perl > /dev/null; then
+    printf 'route add prohibit %s\n' $svc_metadata | ip -batch -
+    return
+  fi
+  perl -e '
+    socket(my $socket, 2, 2, 0) or die "socket: $!\n";
+    sub address { pack("S n C4 x8", 2, 0, split(/\./, $_[0])) }
+    for (@ARGV) {
+      my ($target, $bits) = split(/\//);
+      my $mask = join(".", unpack("C4", pack("N", 0xffffffff << (32 - $bits) & 0xffffffff)));
+      ioctl($socket, 0x890b, pack("x[L!] a16 x16 a16 S x62", address($target), address($mask), 0x201)) or die "route $_: $!\n";
+    }' $svc_metadata
+}
+
 furnish() {
-  open_loopback || exit 97
+  open_loopback && deny_metadata || exit 97
   echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start || exit 97
 }
 
@@ -297,6 +319,7 @@ inside() {
       svc_drop_less='setpriv --inh-caps=-all,+net_admin --ambient-caps=-all,+net_admin --no-new-privs'
       # Without the rights the machine has only loopback, and no ports below 1024.
       open_loopback 2>/dev/null || svc_address=127.0.0.1
+      deny_metadata || exit 97
       { echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start; } 2>/dev/null
       $svc_drop --bounding-set=-all true 2>/dev/null && svc_drop="$svc_drop --bounding-set=-all"
       ;;
