@@ -3,7 +3,7 @@ import { logLine, showLog } from './log-lines.ts';
 
 const escape = '\u001B';
 
-test.for<readonly [what: string, line: string, shown: string]>([
+test.for<readonly [what: string, line: string, safe: string]>([
   ['plain text and tabs', 'a\tb  ', 'a\tb  '],
   ['colours, which end with the line', `${escape}[1;31mred${escape}[0m x`, `${escape}[1;31mred${escape}[0m x${escape}[0m`],
   ['no title of the window', `a${escape}]0;title\u0007b`, 'ab'],
@@ -12,8 +12,8 @@ test.for<readonly [what: string, line: string, shown: string]>([
   ['no concealed text', `${escape}[8msecret`, `secret${escape}[0m`],
   ['no lone escape, bell, backspace or C1 character', `a${escape}\u0007\b\u009B2Jb`, 'ab'],
   ['no reordered text', 'a\u202Eb', 'ab'],
-])('a terminal gets %s', ([, line, shown]) => {
-  expect(logLine(line)).toBe(shown);
+])('a terminal gets %s', ([, line, safe]) => {
+  expect(logLine(line)).toBe(safe);
 });
 
 async function shown(pieces: readonly string[], outIsTerminal: boolean): Promise<readonly string[]> {

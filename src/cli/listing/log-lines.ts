@@ -4,7 +4,8 @@ import type { Ui } from '../ui.ts';
 /** Longer lines are shown in parts, characters: a program may never end its line. */
 const longestLine = 65_536;
 
-const colour = /(\u001B\[[\d;]*m)/;
+const escape = '\u001B';
+const colour = new RegExp(`(${escape}\\[[\\d;]*m)`);
 
 /** Concealed text (8) would hide from the user what a program wrote. */
 const conceals = (sequence: string): boolean => /[[;]0*8[;m]/.test(sequence);
@@ -18,7 +19,7 @@ export function logLine(line: string): string {
     if (index % 2 === 1) return conceals(part) ? '' : part;
     return stripVTControlCharacters(part).replaceAll(/[^\P{Control}\t]|\p{Bidi_Control}/gu, '');
   });
-  return parts.length === 1 ? parts.join('') : `${parts.join('')}\u001B[0m`;
+  return parts.length === 1 ? parts.join('') : `${parts.join('')}${escape}[0m`;
 }
 
 /** Shows the bytes of a program's log: to a terminal as safe lines, otherwise unchanged. */
