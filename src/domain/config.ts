@@ -99,6 +99,8 @@ export interface LocalConfig {
   /** At least one. */
   readonly regions: readonly LocalRegion[];
   readonly isolation: LocalIsolation;
+  /** Maximum number of processes and threads of one machine; undefined: the default of `src/node/limits.sh`. */
+  readonly maxProcesses: number | undefined;
   /** GPUs to offer instead of the detected ones; undefined: detect them. */
   readonly gpus: Accelerator | undefined;
   /** Zones that play spot machines on this computer; none by default. */
@@ -144,6 +146,7 @@ export const defaultConfig: Config = {
   local: {
     regions: [{ name: 'local', state: 'up', refuseWith: 'capacity', maxMachines: undefined }],
     isolation: 'auto',
+    maxProcesses: undefined,
     gpus: undefined,
     spotZones: [],
     hourlyUsd: 0,

@@ -1,3 +1,4 @@
+import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { createServer as createHttpServer, request, type IncomingMessage } from 'node:http';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
@@ -70,6 +71,23 @@ afterEach(() => {
   rmSync(home, { recursive: true, force: true });
 });
 
+test.for([
+  '[::ffff:169.254.169.254]:80',
+  '[fd00:ec2::254]:80',
+  '2852039166:80',
+  '0xa9fea9fe:80',
+  '0251.0376.0251.0376:80',
+  '169.254.43518:80',
+  'metadata.example:80',
+])('a tunnel to the metadata address %s is refused', async (authority) => {
+  const resolve = async (host: string): Promise<readonly ResolvedAddress[]> =>
+    host === 'metadata.example' ? [{ address: '100.100.100.200', family: 4 }] : lookup(host, { all: true });
+  await listen(createEgress({ resolve, isForbidden: isForbiddenAddress }), socketPath);
+  const { head, socket } = await tunnel(authority);
+  socket.destroy();
+  expect(head).toMatch(/^HTTP\/1\.1 403 /);
+});
+
 test('a CONNECT tunnel carries both directions, and each side ends on its own', async () => {
   await startPermissive();
   const port = await listen(
@@ -106,7 +124,7 @@ test.for(['127.0.0.1', 'localhost', '[::1]', '169.254.169.254', '[::ffff:127.0.0
   const { head } = await tunnel(`${host}:80`);
   expect(head).toMatch(/^HTTP\/1\.1 403 /);
   const { answer, body } = await get(`http://${host}/`);
-  expect([answer.statusCode, body]).toEqual([403, expect.stringContaining('loopback or link-local')]);
+  expect([answer.statusCode, body]).toEqual([403, expect.stringContaining('loopback, link-local or a cloud')]);
 });
 
 test('unreachable hosts and requests that need no proxy are reported', async () => {

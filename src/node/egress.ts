@@ -23,19 +23,37 @@ interface EgressOptions {
   readonly isForbidden: (address: string) => boolean;
 }
 
-/** This computer's loopback, link-local neighbours (clouds serve credentials there), and addresses of several hosts. */
+/**
+ * This computer's loopback, link-local neighbours, addresses of several hosts, and the other addresses at which clouds
+ * serve credentials: Alibaba Cloud (100.100.100.200), Azure (168.63.129.16), AWS (fd00:ec2::/32) and Google Cloud
+ * (fd20:ce::254). The list checks IPv4 addresses in IPv6 notation (::ffff:0:0/96) by the rules for IPv4. Two other
+ * notations reach IPv4 addresses through translators: 64:ff9b::/96 (RFC 6052), which networks without IPv4 need, and
+ * 2002::/16 (RFC 3056), which is no longer in use.
+ */
 const forbidden = new BlockList();
 forbidden.addSubnet('0.0.0.0', 8, 'ipv4');
 forbidden.addSubnet('127.0.0.0', 8, 'ipv4');
 forbidden.addSubnet('169.254.0.0', 16, 'ipv4');
 forbidden.addSubnet('224.0.0.0', 4, 'ipv4');
 forbidden.addAddress('255.255.255.255', 'ipv4');
+forbidden.addAddress('100.100.100.200', 'ipv4');
+forbidden.addAddress('168.63.129.16', 'ipv4');
 forbidden.addAddress('::', 'ipv6');
 forbidden.addAddress('::1', 'ipv6');
 forbidden.addSubnet('fe80::', 10, 'ipv6');
 forbidden.addSubnet('ff00::', 8, 'ipv6');
+forbidden.addSubnet('fd00:ec2::', 32, 'ipv6');
+forbidden.addAddress('fd20:ce::254', 'ipv6');
+for (const [prefix, length] of [
+  ['7f00:0', 104],
+  ['a9fe:0', 112],
+  ['6464:64c8', 128],
+  ['a83f:8110', 128],
+] as const)
+  forbidden.addSubnet(`64:ff9b::${prefix}`, length, 'ipv6');
+forbidden.addSubnet('2002::', 16, 'ipv6');
 
-/** Whether an IP address is loopback, link-local, or not a single host. Other text is forbidden too. */
+/** Whether an IP address is loopback, link-local, one of a cloud's metadata, or not a single host. Other text is forbidden too. */
 export function isForbiddenAddress(address: string): boolean {
   const family = isIP(address);
   return family === 0 || forbidden.check(address, family === 4 ? 'ipv4' : 'ipv6');
@@ -77,7 +95,9 @@ async function vetted(host: string, { resolve, isForbidden }: EgressOptions): Pr
   if (first === undefined) throw new Error(`'${bare}' has no address.`);
   const bad = addresses.find(({ address }) => isForbidden(address));
   if (bad !== undefined) {
-    throw new Refusal(`'${bare}' is ${bad.address}, which is loopback or link-local: a replica cannot reach services of the host there.`);
+    throw new Refusal(
+      `'${bare}' is ${bad.address}, which is loopback, link-local or a cloud's metadata: a replica cannot reach services of the host there.`,
+    );
   }
   return (_host, { all }, done) => (all === true ? done(null, [...addresses]) : done(null, first.address, first.family));
 }

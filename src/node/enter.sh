@@ -158,17 +158,27 @@ exec_bwrap() {
   exec bwrap --unshare-user --unshare-net --unshare-pid --unshare-ipc --cap-add CAP_NET_ADMIN --as-pid-1 --info-fd 5 "$@"
 }
 
+# Sets svc_processes to the process limit that the program gets by itself, because no control group bounds it. Inside a
+# user namespace the kernel counts its processes alone (since Linux 5.14). For root, the kernel ignores such a limit.
+find_process_limit() {
+  svc_processes=
+  [ "$svc_kind" != root ] && [ -e "$svc_here/limits.conf" ] && [ ! -e "$svc_here/group" ] && command -v prlimit > /dev/null || return 0
+  . "$svc_here/limits.conf"
+  [ -n "$svc_processes" ] || svc_processes=16384
+}
+
 outside() {
   [ ! -e "$svc_here/destroying" ] || exit 98
+  find_process_limit
   { read -r svc_boot < /proc/sys/kernel/random/boot_id; } 2>/dev/null
   svc_way_in=yes
   ! has_living_init || svc_way_in=no
   [ "$svc_outbound" = none ] || open_outbound
-  [ "$svc_kind" != bwrap ] || run_bwrap sh "$0" --inside "$svc_way_in" "$svc_boot" "$@"
+  [ "$svc_kind" != bwrap ] || run_bwrap sh "$0" --inside "$svc_way_in" "$svc_boot" "$svc_processes" "$@"
   # Only the host's network namespace lists its sockets. confine.sh reads them from this descriptor: an environment
   # variable would reveal them to every process and is limited in size.
   exec 5< /proc/net/unix
-  set -- --net --pid --ipc --mount --fork --kill-child=SIGKILL sh "$0" --inside "$svc_way_in" "$svc_boot" "$@"
+  set -- --net --pid --ipc --mount --fork --kill-child=SIGKILL sh "$0" --inside "$svc_way_in" "$svc_boot" "$svc_processes" "$@"
   # The user stays the same inside: a program that believes it is root behaves differently.
   [ "$svc_kind" != userns ] || set -- --user --map-current-user --keep-caps "$@"
   exec unshare "$@"
@@ -265,14 +275,36 @@ open_loopback() {
     set(0x891c, "lo:svc", address("255.255.255.255"));' "$svc_address"
 }
 
+# Addresses at which clouds serve credentials to every process of a machine: link-local ones, and those of Alibaba Cloud
+# and Azure. egress.ts refuses the same for the proxy. slirp4netns and pasta would pass them on; both are IPv4 only.
+svc_metadata='169.254.0.0/16 100.100.100.200/32 168.63.129.16/32'
+
+# Refuses those addresses by routes, which the program may not change. The numbers are of <linux/route.h>: SIOCADDRT,
+# with RTF_UP and RTF_REJECT in Linux's struct rtentry.
+deny_metadata() {
+  case $svc_outbound in slirp4netns | pasta) ;; *) return 0 ;; esac
+  if command -v ip > /dev/null || ! command -v perl > /dev/null; then
+    printf 'route add prohibit %s\n' $svc_metadata | ip -batch -
+    return
+  fi
+  perl -e '
+    socket(my $socket, 2, 2, 0) or die "socket: $!\n";
+    sub address { pack("S n C4 x8", 2, 0, split(/\./, $_[0])) }
+    for (@ARGV) {
+      my ($target, $bits) = split(/\//);
+      my $mask = join(".", unpack("C4", pack("N", 0xffffffff << (32 - $bits) & 0xffffffff)));
+      ioctl($socket, 0x890b, pack("x[L!] a16 x16 a16 S x62", address($target), address($mask), 0x201)) or die "route $_: $!\n";
+    }' $svc_metadata
+}
+
 furnish() {
-  open_loopback || exit 97
+  open_loopback && deny_metadata || exit 97
   echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start || exit 97
 }
 
 inside() {
-  svc_way_in=$1 svc_boot=$2
-  shift 2
+  svc_way_in=$1 svc_boot=$2 svc_processes=$3
+  shift 3
   svc_stopping= svc_asked= svc_child= svc_first=
   # Set before any process learns this pid as the target of SIGTERM.
   trap on_term TERM
@@ -287,6 +319,7 @@ inside() {
       svc_drop_less='setpriv --inh-caps=-all,+net_admin --ambient-caps=-all,+net_admin --no-new-privs'
       # Without the rights the machine has only loopback, and no ports below 1024.
       open_loopback 2>/dev/null || svc_address=127.0.0.1
+      deny_metadata || exit 97
       { echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start; } 2>/dev/null
       $svc_drop --bounding-set=-all true 2>/dev/null && svc_drop="$svc_drop --bounding-set=-all"
       ;;
@@ -294,6 +327,7 @@ inside() {
     # The default capabilities of a container's root: it may write, own and serve, but not leave its namespaces.
     root) svc_drop="$svc_drop --bounding-set=-all,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,+setfcap,+net_bind_service,+net_raw,+sys_chroot" ;;
   esac
+  [ -z "$svc_processes" ] || svc_drop="prlimit --nproc=$svc_processes:$svc_processes $svc_drop"
   [ "$svc_kind" = bwrap ] || enter_process_tree
   # First, because it takes longest to start.
   [ "$svc_way_in" = no ] || open_way_in

@@ -7,7 +7,7 @@
 #   destroy ID SECONDS              ends everything of the machine ID and removes it; a missing machine is success
 #   try NAME SECONDS COMMAND...     runs enter.sh of the files on standard input once
 #
-# Answers are lines NAME=VALUE after the line `svc-host=1`. Earlier output comes from a login script and is not part of
+# limits.sh is sent above this script. Answers are lines NAME=VALUE after the line `svc-host=1`. Earlier output comes from a login script and is not part of
 # them. Each file on standard input is a line `MODE BYTES NAME` and its bytes. Needs a POSIX shell, coreutils,
 # util-linux, grep, awk and /proc.
 #
@@ -143,6 +143,7 @@ facts() {
   answer "max_userns=$(cat /proc/sys/user/max_user_namespaces 2>/dev/null)"
   { grep -E '^(search|domain|options)[[:space:]]' /etc/resolv.conf | sed 's/^/resolv=/'; } 2>/dev/null
   # The query also makes the driver create its device files, which programs then find.
+  report_limits
   { PATH=$PATH:/usr/local/bin:/usr/local/cuda/bin timeout 20 nvidia-smi --query-gpu=index,name,memory.total --format=csv,noheader,nounits |
     sed 's/^/gpu=/'; } 2>/dev/null
 }
@@ -260,11 +261,25 @@ pids_alive() {
   for svc_entry in $svc_alive; do printf ' %s' "${svc_entry%:*}"; done
 }
 
+# Kills everything in the control group that machine $1 has recorded, and removes the group. Succeeds when it still
+# exists. The name protects groups of others from a damaged record.
+kill_group() {
+  svc_group=
+  [ ! -s "$1/group" ] || read -r svc_group < "$1/group"
+  case $svc_group in "$svc_cgroups"/*/*..* | "$svc_cgroups"/..*) return 1 ;; "$svc_cgroups"/*svc-"${1##*/}") ;; *) return 1 ;; esac
+  [ -d "$svc_group" ] || return 1
+  # Before Linux 5.14 the file is missing. The machine's cookie then finds the processes.
+  { [ -e "$svc_group/cgroup.kill" ] && echo 1 > "$svc_group/cgroup.kill"; } 2>/dev/null
+  rmdir "$svc_group" 2>/dev/null
+  [ -d "$svc_group" ]
+}
+
 # Fails when processes remain after $2 seconds.
 end_processes() {
   svc_rounds=0 svc_alive=
   while :; do
     svc_left=1
+    kill_group "$1" && svc_left=0
     kill_first_processes "$1" && svc_left=0
     kill_marked "$1" && svc_left=0
     [ "$svc_left" = 0 ] || return 0
@@ -303,7 +318,7 @@ destroy() {
   unmount_below "$svc_machine" || fail "a file system is mounted below $svc_machine and cannot be unmounted: $(mounts_below "$svc_machine" | head -n 1)"
   # The record and the cookie, which identifies the machine's processes, are removed last.
   for svc_entry in "$svc_machine"/* "$svc_machine"/.[!.]* "$svc_machine"/..?*; do
-    case ${svc_entry##*/} in machine.json | cookie | destroying | init.*) continue ;; esac
+    case ${svc_entry##*/} in machine.json | cookie | destroying | group | init.*) continue ;; esac
     remove_tree "$svc_entry"
   done
   end_processes "$svc_machine" "$2" || fail "processes cannot be ended:$(pids_alive)"

@@ -6,7 +6,7 @@
 #   runner.sh phase DIR PHASE      becomes the commands of one phase
 #   runner.sh stop DIR GRACE_MS    sends SIGTERM to the job, waits, then kills it
 #
-# DIR holds: settings (shell: svc_workdir, svc_waits, svc_isolated, svc_enter), env (shell: exports), setup.sh and
+# DIR holds: settings (shell: svc_workdir, svc_waits, svc_isolated, svc_begin, svc_enter), env (shell: exports), setup.sh and
 # run.sh (each optional), and go, which appears once all nodes of a job may run. Written files: job.log (bounded, see
 # keep_log), status (the record, replaced atomically), token.* (marks of a phase's processes), term (the process that
 # receives SIGTERM for all), stopping.
@@ -235,11 +235,12 @@ run_phase() {
   say "$1 ended with exit code $svc_code after $(((svc_now - svc_since) / 1000)) s"
 }
 
-# Each phase has a session of its own. svc_enter, from settings, adds the machine's isolation to it.
+# Each phase has a session of its own. svc_begin and svc_enter, from settings, add the machine's limits to it; svc_enter
+# also adds its isolation.
 become_phase() {
   export SVC_JOB_TOKEN="$svc_token" SVC_TERM_FILE="$svc_dir/term"
   set -- sh "$svc_dir/runner.sh" phase "$svc_dir" "$1"
-  if [ "$5" = run ]; then svc_enter "$@"; else exec setsid "$@"; fi
+  if [ "$5" = run ]; then svc_enter "$@"; else svc_begin "$@"; fi
 }
 
 # The jobs of several nodes run together: the controller waits until all are prepared.

@@ -1,4 +1,5 @@
 import type { BucketLocation } from '../domain/bucket-location.ts';
+import type { MachineLimits } from '../domain/machine-limits.ts';
 import type { RefusalKind, RefusalScope } from '../domain/placement.ts';
 import type { ProviderConfig, Resources } from '../domain/task.ts';
 import type { Remote } from '../remote/remote.ts';
@@ -194,6 +195,8 @@ export interface MachineSpec {
   /** Existing volumes by the folder where they are mounted: `{'/data': 'models'}`. */
   readonly volumes: Readonly<Record<string, string>>;
   readonly providerConfig: ProviderConfig;
+  /** Enforced where machines share a computer. Absent: none. */
+  readonly limits?: MachineLimits;
   /** A controller launches replicas, and gets the provider's rights for that (an instance role). */
   readonly role: 'replica' | 'controller';
 }

@@ -80,7 +80,7 @@ export async function startJob(remote: Remote, name: string, spec: JobSpec): Pro
   if ((await remote.readFile(`${dir}/status`)) !== undefined) return;
   const files: readonly (readonly [file: string, content: string])[] = [
     ['runner.sh', runnerScript()],
-    ['settings', settingsFile(spec.isolated === false ? [] : remote.enter, spec.workdir, spec.waits === true)],
+    ['settings', settingsFile(remote.limit ?? [], spec.isolated === false ? [] : remote.enter, spec.workdir, spec.waits === true)],
     ['env', environmentFile({ ...defaultEnv, ...spec.env, ...remote.environment })],
     ...(spec.setup === undefined ? [] : [['setup.sh', spec.setup] as const]),
     ...(spec.run === undefined ? [] : [['run.sh', spec.run] as const]),
@@ -205,12 +205,13 @@ async function hasProcesses(remote: Remote, record: JobRecord): Promise<boolean>
 /** The shell tests for an empty string. */
 const yesOrNothing = (isSo: boolean): string => (isSo ? 'yes' : '');
 
-function settingsFile(enter: readonly string[], workdir: string, waits: boolean): string {
+function settingsFile(limit: readonly string[], enter: readonly string[], workdir: string, waits: boolean): string {
   return [
     `svc_workdir=${shellQuote(workdir)}`,
     `svc_waits=${yesOrNothing(waits)}`,
     `svc_isolated=${yesOrNothing(enter.length > 0)}`,
-    `svc_enter() { exec setsid ${shellCommand(enter)} "$@"; }`,
+    `svc_begin() { exec setsid ${shellCommand(limit)} "$@"; }`,
+    `svc_enter() { exec setsid ${shellCommand([...limit, ...enter])} "$@"; }`,
     '',
   ].join('\n');
 }

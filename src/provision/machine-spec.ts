@@ -1,4 +1,5 @@
 import { widestBounds } from '../domain/replica-schedule.ts';
+import { machineLimits } from '../domain/machine-limits.ts';
 import type { Resources, Task } from '../domain/task.ts';
 import type { MachineSpec } from '../providers/provider.ts';
 import { SvcError } from '../shared/errors.ts';
@@ -16,6 +17,7 @@ export function taskMachineSpec(task: Task, resources: Resources | undefined): O
     nodes: task.numNodes,
     volumes: task.volumes,
     providerConfig: task.providerConfig,
+    limits: resources === undefined ? {} : machineLimits(resources),
     role: 'replica',
   };
 }

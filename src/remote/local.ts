@@ -6,7 +6,8 @@ import { hasErrno } from '../shared/errors.ts';
 import { randomHex } from '../shared/hex.ts';
 import type { ReplicaAddress } from '../shared/replica-address.ts';
 import { copyTree } from './copy-tree.ts';
-import type { CopyToOptions, ExecOptions, ExecResult, Remote } from './remote.ts';
+import { groupMemoryKills, limitCommand } from './isolation/limits.ts';
+import type { CopyToOptions, ExecOptions, ExecResult, MemoryKills, Remote } from './remote.ts';
 import { runCommand } from './run-command.ts';
 import { watchFolder } from './watch-folder.ts';
 
@@ -17,6 +18,8 @@ const notForPrograms = { SVC_DATABASE: undefined } as const;
 export interface LocalRemoteSettings {
   readonly baseDir: string;
   readonly enter: readonly string[];
+  /** The machine's folder with `limits.sh`. Absent: nothing bounds its programs. */
+  readonly limitsDir?: string | undefined;
   readonly environment: Readonly<Record<string, string>>;
   readonly address: (port: number) => ReplicaAddress;
   readonly clock: Clock;
@@ -26,13 +29,17 @@ export interface LocalRemoteSettings {
 export class LocalRemote implements Remote {
   readonly baseDir: string;
   readonly enter: readonly string[];
+  readonly limit: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
+  readonly #limitsDir: string | undefined;
   readonly #address: (port: number) => ReplicaAddress;
   readonly #clock: Clock;
 
   constructor(settings: LocalRemoteSettings) {
     this.baseDir = settings.baseDir;
     this.enter = settings.enter;
+    this.#limitsDir = settings.limitsDir;
+    this.limit = limitCommand(settings.limitsDir);
     this.environment = settings.environment;
     this.#address = settings.address;
     this.#clock = settings.clock;
@@ -88,6 +95,10 @@ export class LocalRemote implements Remote {
 
   forwardSocket(remotePath: string): Promise<string> {
     return Promise.resolve(remotePath);
+  }
+
+  memoryKills(): Promise<MemoryKills | undefined> {
+    return groupMemoryKills(this, this.#limitsDir);
   }
 }
 

@@ -6,6 +6,8 @@ export interface Remote {
   readonly baseDir: string;
   /** Prefix of the command of `run`, not of `setup`, that enters the isolation. Empty: the machine is the isolation. */
   readonly enter: readonly string[];
+  /** Prefix of the commands of `setup` and `run` that bounds what they use. Absent: the machine itself is the bound. */
+  readonly limit?: readonly string[];
   /** Variables that processes on this machine need (proxies, visible GPUs, replica port, cookie). */
   readonly environment: Readonly<Record<string, string>>;
   /** Runs a command to its end; never throws for a non-zero exit. No shell parses the arguments. */
@@ -35,7 +37,7 @@ export interface Remote {
    * local path is the same each time. Another call rebuilds a broken tunnel.
    */
   forwardSocket(remotePath: string, options?: RemoteCallOptions): Promise<string>;
-  /** OOM kills by the machine's own memory limit, if that shows only from inside; undefined when nothing is known. */
+  /** OOM kills by the machine's own memory limit, if the provider does not report them; undefined when nothing is known. */
   memoryKills?(options?: RemoteCallOptions): Promise<MemoryKills | undefined>;
 }
 

@@ -142,6 +142,7 @@ function readLocal(fields: NonNullable<ConfigFields['local']>, report: Report): 
     spotZones: zones,
     hourlyUsd: fields.hourly_price ?? defaultConfig.local.hourlyUsd,
     isolation: fields.isolation ?? defaultConfig.local.isolation,
+    maxProcesses: fields.max_processes,
     gpus: fields.gpus,
   };
 }

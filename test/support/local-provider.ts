@@ -1,4 +1,5 @@
 import { defaultConfig, type LocalConfig } from '../../src/domain/config.ts';
+import type { MachineLimits } from '../../src/domain/machine-limits.ts';
 import { openProvider } from '../../src/providers/registry.ts';
 import type { MachineId, Provider } from '../../src/providers/provider.ts';
 import type { Remote } from '../../src/remote/remote.ts';
@@ -16,7 +17,7 @@ export interface LocalProviderFixture {
   open(): Promise<Provider>;
   /** Changes the configuration of the home. */
   configure(change: Partial<LocalConfig>): void;
-  machine(key: string): Promise<{ readonly id: MachineId; readonly remote: Remote }>;
+  machine(key: string, limits?: MachineLimits): Promise<{ readonly id: MachineId; readonly remote: Remote }>;
 }
 
 /** Runs `use` with a local provider. Afterwards it destroys every machine, and nothing may remain. */
@@ -32,11 +33,16 @@ export async function withLocalProvider(local: Partial<LocalConfig>, use: (fixtu
         provider,
         open,
         configure: (change) => (config = { ...config, local: { ...config.local, ...change } }),
-        async machine(key) {
+        async machine(key, limits) {
           const { offers, whyNone } = await provider.offers(someResources(), {});
           const [offer] = offers;
           if (offer === undefined) throw new Error(`no offer: ${whyNone}`);
-          const id = await provider.create(offer, aMachineSpec({ tags: { 'svc-key': key }, ports: [8080] }), key, {});
+          const id = await provider.create(
+            offer,
+            aMachineSpec({ tags: { 'svc-key': key }, ports: [8080], ...(limits && { limits }) }),
+            key,
+            {},
+          );
           return { id, remote: provider.remote(id) };
         },
       });

@@ -3,6 +3,7 @@ import type { RouteReply, JobView } from '../../api/contract.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { quoteWord } from '../command-text.ts';
 import type { CommandContext } from '../command.ts';
+import { showLog } from '../listing/log-lines.ts';
 import { controllerName } from '../listing/cluster-listing.ts';
 import { checkName, clusterNotFound, parseId } from '../name-patterns.ts';
 import { readTaskFile, type TaskArgs, readTaskText, type OnceFile } from '../task-source.ts';
@@ -125,13 +126,13 @@ export async function logs(args: LogsArgs, context: CommandContext): Promise<num
   const job = args.job === undefined ? cluster.jobs.at(-1)?.id : parseId(args.job, 'job');
   const follow = args.follow ?? true;
   const query = { follow, ...(job !== undefined && { job }), ...(args.tail !== undefined && { tail: args.tail }) };
-  for await (const chunk of api.text('clusterLogs', { params: { name: args.cluster }, query })) ui.write(chunk);
+  await showLog(api.text('clusterLogs', { params: { name: args.cluster }, query }), ui);
   return follow && job !== undefined && !signal.aborted ? reportJob(api, args.cluster, job, context) : 0;
 }
 
 async function followJob(api: ApiClient, cluster: string, job: number, context: CommandContext): Promise<number> {
   const { ui, signal } = context;
-  for await (const chunk of api.text('clusterLogs', { params: { name: cluster }, query: { job, follow: true } })) ui.write(chunk);
+  await showLog(api.text('clusterLogs', { params: { name: cluster }, query: { job, follow: true } }), ui);
   if (signal.aborted) {
     ui.say(`Job ${job} goes on. To read its output: svc logs ${cluster} ${job}`);
     return 0;

@@ -3,6 +3,7 @@ import type { RouteReply } from '../../api/contract.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { wrapText } from '../command-text.ts';
 import type { CommandContext } from '../command.ts';
+import { showLog } from '../listing/log-lines.ts';
 import { accessTitles, isAccessLine, renderAccessLine } from '../listing/access-line.ts';
 import { oneLine } from '../listing/display-text.ts';
 import { renderEvent } from '../listing/event-line.ts';
@@ -98,7 +99,7 @@ export async function serveLogs(args: LogsArgs, context: CommandContext): Promis
   } as const;
   const chunks = api.text('serviceLogs', { params: { name: args.name }, query });
   if (args.loadBalancer) await showLoadBalancer(textLines(chunks), args.json, context.ui);
-  else for await (const chunk of chunks) context.ui.write(chunk);
+  else await showLog(chunks, context.ui);
 }
 
 /** Shows requests and the messages of the balancer's process. With --json it prints only requests, for programs. */

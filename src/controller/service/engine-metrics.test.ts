@@ -33,3 +33,19 @@ test('saturated engines launch one more replica; without their metrics no replic
     await world.untilReady(1, 120_000);
   }, policy);
 });
+
+test('replicas have a timer for metrics only where the policy has their path', async () => {
+  const timers: number[] = [];
+  for (const change of [{}, { metricsPath: '/metrics' }] as const) {
+    await withWorld(
+      async (world) => {
+        await world.untilReady(2);
+        await world.clock.advance(10_000);
+        timers.push(world.clock.pendingTimers);
+      },
+      { minReplicas: 2, maxReplicas: 2, autoscaler: 'concurrency', targetOngoingRequestsPerReplica: 100, ...change },
+    );
+  }
+  const [without = 0, withPath = 0] = timers;
+  expect(withPath - without).toBe(2);
+});

@@ -79,29 +79,34 @@ export function watchReplica(context: ServiceContext, handle: ReplicaHandle, isS
     const gone = await tolerantly(() => machineFate(machine, both), context, handle, both);
     if (gone !== undefined) return gone;
     const route = replicaRoute(handle, address, provider.remote(machineId), service.replicaPort);
+    let measuring: Promise<void> | undefined;
+    // Called after each probe, because an update may add the path to a running replica. Without a path it ends at once.
+    const measure = async (): Promise<void> => {
+      while (!both.aborted && (await measureOnce(context, handle, route, both))) await context.clock.sleep(engineReadIntervalMs, both);
+      measuring = undefined;
+    };
     const probing = async (): Promise<ReplicaEnd | undefined> => {
       while (!both.aborted) {
         const found = await probeOnce(context, handle, { route, isSilent, times }, both);
         if (found !== undefined) return found;
+        measuring ??= measure().catch((error: unknown) => {
+          measuring = undefined;
+          context.log.warn({ err: error, replica: handle.id }, 'cannot read the metrics of its engine');
+        });
         const sinceStart = context.clock.now() - (handle.record.startedAt ?? context.clock.now());
         nap = new AbortController();
         await context.clock.sleep(nextProbeMs(handle.state, sinceStart, service.readinessProbe), AbortSignal.any([both, nap.signal]));
       }
       return undefined;
     };
-    const measuring = async (): Promise<undefined> => {
-      while (!both.aborted) {
-        await measureOnce(context, handle, route, both);
-        await context.clock.sleep(engineReadIntervalMs, both);
-      }
-    };
     const program = followProgram(context, handle, machine, () => nap.abort(), both);
     try {
       // The first end aborts the other loop, which then returns nothing.
-      const found = await Promise.all([program.finally(() => over.abort()), probing().finally(() => over.abort()), measuring()]);
+      const found = await Promise.all([program.finally(() => over.abort()), probing().finally(() => over.abort())]);
       return found.find((one) => one !== undefined);
     } finally {
       over.abort();
+      await measuring;
     }
   };
   return {
@@ -122,13 +127,18 @@ export function watchReplica(context: ServiceContext, handle: ReplicaHandle, isS
   };
 }
 
-/** Reads the metrics of a ready replica's engine, where the policy has their path. A failed reading changes nothing. */
-async function measureOnce(context: ServiceContext, handle: ReplicaHandle, route: ReplicaRoute, signal: AbortSignal): Promise<void> {
+/**
+ * Reads the metrics of a ready replica's engine. A failed reading changes nothing. Returns whether the policy has their
+ * path.
+ */
+async function measureOnce(context: ServiceContext, handle: ReplicaHandle, route: ReplicaRoute, signal: AbortSignal): Promise<boolean> {
   const { service } = await context.task(handle.record.version);
   const path = service?.replicaPolicy.metricsPath;
-  if (path === undefined || handle.state !== 'READY') return;
+  if (path === undefined) return false;
+  if (handle.state !== 'READY') return true;
   const metrics = await context.measure(route.address, path, signal);
   if (metrics !== undefined) context.reports.report(handle.id, { engine: { ...metrics, at: context.clock.monotonic() } });
+  return true;
 }
 
 /** How long a state change waits for the balancer to confirm the set, ms. A restarting balancer gets it later. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { statfsSync } from 'node:fs';
-import { availableParallelism, totalmem } from 'node:os';
+import { availableParallelism, totalmem, userInfo } from 'node:os';
 import { createServer } from 'node:net';
 import type { LocalConfig, LocalRegion } from '../../domain/config.ts';
 import { type Gpu, describeGpus, matchingGpus } from '../../domain/gpus.ts';
@@ -24,13 +24,14 @@ import {
 } from '../provider.ts';
 import type { ProviderContext } from '../registry.ts';
 import { findGpus, type LocalFacts, localOffers } from './offers.ts';
-import { type IsolationChoice, type IsolationContext, chooseIsolation } from './isolation.ts';
+import { type IsolationChoice, type IsolationContext, chooseIsolation, findLimits } from './isolation.ts';
 import { machineEnvironment } from '../machine-environment.ts';
 import { withHomeLock } from '../home-lock.ts';
 import { type MachineRecord, MachineStore } from './machine-store.ts';
 import { reclaimOf, refuseByZone, runningUntil } from './spot-zones.ts';
 import { endProcesses, tearDown } from './teardown.ts';
 import { isolationNames, outboundNames } from '../../remote/isolation/kinds.ts';
+import { describeLimits, limitsRemedies } from '../../remote/isolation/limits.ts';
 import type { Random } from '../../shared/random.ts';
 import { bytesPerGb } from '../../shared/units.ts';
 
@@ -86,6 +87,7 @@ export class LocalProvider implements Provider {
         isolation: isolation.kind,
         outbound: isolation.outbound,
         cookie: randomHex(32),
+        limits: spec.limits ?? {},
         gpus: allotGpus(gpus, offer, others),
         ownPort:
           isolation.kind === 'none'
@@ -99,7 +101,7 @@ export class LocalProvider implements Provider {
       };
       options.signal?.throwIfAborted();
       this.#context.fence.check();
-      this.#machines.add(record);
+      this.#machines.add(record, settings.maxProcesses);
       return id;
     });
   }
@@ -131,6 +133,7 @@ export class LocalProvider implements Provider {
     return new LocalRemote({
       baseDir: files.base,
       enter: record === undefined || record.isolation === 'none' ? [] : ['sh', files.enter],
+      limitsDir: record?.limits === undefined ? undefined : files.dir,
       environment: record === undefined ? {} : machineEnvironment(record),
       address: (port) =>
         ownPort === null ? { kind: 'unix', path: files.socket, port } : { kind: 'tcp', host: '127.0.0.1', port: ownPort },
@@ -231,6 +234,8 @@ async function checkLocal(context: IsolationContext, settings: LocalConfig): Pro
     ['regions', regions],
     ...(settings.spotZones.length > 0 ? [['spot zones', describeZones(settings)] as const] : []),
   ];
+  const limits = await findLimits(context);
+  const user = userInfo().username;
   let choice: IsolationChoice;
   try {
     choice = await chooseIsolation(context, settings.isolation);
@@ -241,11 +246,12 @@ async function checkLocal(context: IsolationContext, settings: LocalConfig): Pro
   return {
     enabled: true,
     summary: `this computer; isolation: ${choice.kind}${choice.isForced ? ' (as set)' : ''}, outbound: ${choice.outbound}`,
-    remedies: choice.remedies,
+    remedies: [...choice.remedies, ...limitsRemedies(limits, user)],
     details: [
       ['isolation', isolationNames[choice.kind]],
       ...choice.refused.map(([name, why]) => [`not ${name}`, why] as const),
       ['outbound', outboundNames[choice.outbound]],
+      ['limits', describeLimits(limits, user)],
       ...facts,
     ],
     sharedPorts: choice.kind === 'none' ? whyNotIsolated(choice) : undefined,

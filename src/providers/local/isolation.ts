@@ -4,11 +4,13 @@ import type { LocalIsolation } from '../../domain/config.ts';
 import { enterComplaint } from '../../remote/isolation/enter-settings.ts';
 import { type FoundIsolation, findIsolation, kindsFor } from '../../remote/isolation/find-isolation.ts';
 import { type IsolationKind, type OutboundKind, isolationKinds, isolationNames } from '../../remote/isolation/kinds.ts';
+import { type FoundLimits, readLimits } from '../../remote/isolation/limits.ts';
 import { runCommand } from '../../remote/run-command.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { envVar, wholeEnv } from '../../shared/env.ts';
 import { SvcError } from '../../shared/errors.ts';
 import type { HomePaths } from '../../shared/paths.ts';
+import { programFile } from '../../shared/program-files.ts';
 import { identifyProcess } from '../../shared/system/process-identity.ts';
 import { randomHex } from '../../shared/hex.ts';
 import { writeEnterFiles, filesIn } from './machine-store.ts';
@@ -70,6 +72,14 @@ function doesNotWork(forced: IsolationKind, { refused }: FoundIsolation): SvcErr
   return new SvcError('SVC_ISOLATION', `The isolation '${forced}' (${isolationNames[forced]}) does not work here: ${why}`, {
     hint: ['Unset SVC_LOCAL_ISOLATION and local.isolation', ...remedies].join('; or: '),
   });
+}
+
+/** The limits that this computer can enforce now. */
+export async function findLimits({ clock }: Pick<IsolationContext, 'clock'>): Promise<FoundLimits> {
+  const argv = ['sh', programFile('src/node/limits.sh'), 'report'];
+  const { stdout } = await runCommand(argv, { env: wholeEnv(), clock, timeoutMs: tryTimeoutMs });
+  const [, controllers, lack] = /^limits=(.*)\nlimits_lack=(.*)$/m.exec(stdout) ?? [];
+  return readLimits(controllers, lack ?? 'delegation');
 }
 
 /** Removes the try's folder if the trying process was killed meanwhile. */

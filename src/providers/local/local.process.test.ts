@@ -331,6 +331,7 @@ test('check reports isolation, outbound access, GPUs and regions', async () => {
         details: [
           ['isolation', expect.stringContaining('SVC_REPLICA_PORT')],
           ['outbound', 'direct'],
+          ['limits', expect.any(String)],
           ['GPUs', 'none'],
           ['regions', 'a, b (refusing)'],
         ],

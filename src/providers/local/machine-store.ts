@@ -2,6 +2,8 @@ import { chmodSync, copyFileSync, mkdirSync, readFileSync, writeFileSync, readdi
 import { join, dirname } from 'node:path';
 import { enterConf, insideResolvConf } from '../../remote/isolation/enter-settings.ts';
 import type { IsolationKind, OutboundKind } from '../../remote/isolation/kinds.ts';
+import { limitsConf } from '../../remote/isolation/limits.ts';
+import type { MachineLimits } from '../../domain/machine-limits.ts';
 import { envVar } from '../../shared/env.ts';
 import { hasErrno } from '../../shared/errors.ts';
 import { randomHex } from '../../shared/hex.ts';
@@ -25,6 +27,8 @@ export interface MachineRecord {
   readonly outbound: OutboundKind;
   /** In the environment of each of the machine's processes, and nowhere else: the last resort for finding them. */
   readonly cookie: string;
+  /** Absent: another version made it, and nothing bounds its programs. */
+  readonly limits?: MachineLimits;
   /** GPUs of this machine alone; null: there are none. */
   readonly gpus: readonly number[] | null;
   /** Its program must listen on this port where the machine has no network of its own. */
@@ -44,6 +48,10 @@ export interface MachineFiles {
   readonly enter: string;
   readonly confine: string;
   readonly enterConf: string;
+  readonly limits: string;
+  readonly limitsConf: string;
+  /** Has the path of its control group. */
+  readonly group: string;
   readonly forwarder: string;
   readonly resolvConf: string;
   /** While it exists, nothing is started on the machine. */
@@ -72,6 +80,9 @@ export function filesIn(dir: string, runtimeDir: string, id: string): MachineFil
     enter: join(dir, 'enter.sh'),
     confine: join(dir, 'confine.sh'),
     enterConf: join(dir, 'enter.conf'),
+    limits: join(dir, 'limits.sh'),
+    limitsConf: join(dir, 'limits.conf'),
+    group: join(dir, 'group'),
     forwarder: join(dir, 'forwarder.mjs'),
     resolvConf: join(dir, 'resolv.conf'),
     destroying: join(dir, 'destroying'),
@@ -172,14 +183,17 @@ export class MachineStore {
   }
 
   /** Atomic: the folder exists with all its files, or not at all. The caller must hold the lock. */
-  add(record: MachineRecord): void {
+  add(record: MachineRecord, maxProcesses: number | undefined): void {
     const dir = machinesDir(this.paths);
     for (const name of this.#names()) if (name.startsWith(unfinishedPrefix)) rmSync(join(dir, name), { recursive: true, force: true });
     const unfinished = join(dir, `${unfinishedPrefix}${record.id}-${randomHex(6)}`);
     mkdirSync(unfinished, { recursive: true, mode: 0o700 });
     mkdirSync(this.paths.runtimeDir, { recursive: true, mode: 0o700 });
     // The paths of sockets do not change with the rename.
-    writeEnterFiles(filesIn(unfinished, this.paths.runtimeDir, record.id), this.paths, record.isolation, record.outbound);
+    const files = filesIn(unfinished, this.paths.runtimeDir, record.id);
+    writeEnterFiles(files, this.paths, record.isolation, record.outbound);
+    copyFileSync(programFile('src/node/limits.sh'), files.limits);
+    writeFileSync(files.limitsConf, limitsConf(record.limits ?? {}, maxProcesses));
     writeFileSync(join(unfinished, 'machine.json'), JSON.stringify(record), { mode: 0o600 });
     renameSync(unfinished, this.files(record.id).dir);
   }

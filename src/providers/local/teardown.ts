@@ -1,17 +1,19 @@
-import { readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { readFile, readdir, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { existsSync, readdirSync, rmSync, rmdirSync, writeFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { basename, join, normalize } from 'node:path';
 import { type Backoff, delayMs } from '../../shared/backoff.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { SvcError, hasErrno } from '../../shared/errors.ts';
-import { type ProcessIdentity, identifyProcess, isAlive, signalProcess } from '../../shared/system/process-identity.ts';
-import { cookieVariable } from '../machine-environment.ts';
+import { type ProcessIdentity, isAlive, signalProcess } from '../../shared/system/process-identity.ts';
+import { processesWith } from './marked-processes.ts';
 import type { MachineFiles, MachineRecord } from './machine-store.ts';
 import { readIfThere } from '../../shared/system/files.ts';
 import { removeTree } from './remove-tree.ts';
 
 /** The kernel's time to end killed processes; a process in disk access takes longest. */
 const endTimeoutMs = 30_000;
+const groupsDir = '/sys/fs/cgroup';
+
 const roundBackoff: Backoff = { firstMs: 5, longestMs: 100 };
 
 interface Teardown {
@@ -40,7 +42,7 @@ export async function tearDown(teardown: Teardown): Promise<void> {
     if (!hasErrno(error, 'ENOSPC', 'EDQUOT')) throw error;
   }
   await endProcesses(teardown);
-  await removeTree(files.dir, clock, ['machine.json', 'destroying']);
+  await removeTree(files.dir, clock, ['machine.json', 'destroying', 'group']);
   // A program that was being started fails without its scripts. Its first processes may still run.
   await endProcesses(teardown);
   removeSockets(files);
@@ -54,11 +56,17 @@ export async function endProcesses({ files, record, clock, signal }: Teardown): 
   let left: readonly ProcessIdentity[] = [];
   for (let round = 1; ; round += 1) {
     signal?.throwIfAborted();
+    const isGroupGone = endGroup(files);
     for (const identity of firstProcesses(files.dir)) signalProcess(identity, 'SIGKILL');
-    const killed = record === undefined ? [] : await killProcessesWith(`${cookieVariable}=${record.cookie}`);
+    const killed = record === undefined ? [] : await killProcessesWith(record.cookie);
     // While the kernel reclaims its memory, an ending process has no environment but still holds its ports and GPUs.
     left = [...left, ...killed].filter(isAlive);
-    if (killed.length + left.length === 0 && firstProcesses(files.dir).every((identity) => !signalProcess(identity, 'SIGKILL'))) return;
+    if (
+      isGroupGone &&
+      killed.length + left.length === 0 &&
+      firstProcesses(files.dir).every((identity) => !signalProcess(identity, 'SIGKILL'))
+    )
+      return;
     if (clock.monotonic() >= deadline) {
       const pids = left.map(({ pid }) => pid).join(', ');
       throw new SvcError('SVC_MACHINE_LOST', `Processes of the local machine ${record?.id} cannot be ended: ${pids}.`, {
@@ -67,6 +75,25 @@ export async function endProcesses({ files, record, clock, signal }: Teardown): 
     }
     await clock.sleep(delayMs(roundBackoff, round), signal);
   }
+}
+
+/**
+ * Kills everything in the machine's control group and removes the group. Returns whether it is gone. The name protects
+ * groups of others from a damaged record.
+ */
+function endGroup({ dir, group }: MachineFiles): boolean {
+  const path = readIfThere(group).trim();
+  if (!path.startsWith(`${groupsDir}/`) || normalize(path) !== path || basename(path) !== `svc-${basename(dir)}`) return true;
+  try {
+    // Before Linux 5.14 the file is missing. The machine's cookie then finds the processes.
+    if (existsSync(join(path, 'cgroup.kill'))) writeFileSync(join(path, 'cgroup.kill'), '1');
+    rmdirSync(path);
+  } catch (error) {
+    // The killed processes need time to end.
+    if (hasErrno(error, 'EBUSY')) return false;
+    if (!hasErrno(error, 'ENOENT', 'ENODEV')) throw error;
+  }
+  return true;
 }
 
 /** The namespaces' first processes, as enter.sh recorded them. */
@@ -91,40 +118,14 @@ function removeSockets(files: MachineFiles): void {
   for (const path of [files.socket, `${files.socket}.new`, files.proxySocket]) rmSync(path, { force: true });
 }
 
-const readsAtOnce = 32;
-
-/** Living processes, except this one, whose initial environment has the variable. */
-async function processesWith(variable: string): Promise<readonly ProcessIdentity[]> {
-  const names = (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
-  const found: ProcessIdentity[] = [];
-  for (let first = 0; first < names.length; first += readsAtOnce) {
-    const group = names.slice(first, first + readsAtOnce);
-    found.push(...(await Promise.all(group.map((name) => withVariable(Number(name), variable)))).filter((one) => one !== undefined));
-  }
-  return found;
-}
-
-async function withVariable(pid: number, variable: string): Promise<ProcessIdentity | undefined> {
-  // Comes first: if the pid is reused before the read, signals to this identity fail.
-  const identity = identifyProcess(pid);
-  if (identity === undefined) return undefined;
-  try {
-    const environment = await readFile(`/proc/${pid}/environ`, 'latin1');
-    return environment.split('\0').includes(variable) ? identity : undefined;
-  } catch {
-    // It has ended, or belongs to another user, so svc did not start it.
-    return undefined;
-  }
-}
-
 /**
- * First stops all processes with the variable until no new one appears, so that none can fork away; then kills them.
+ * First stops all processes with the cookie until no new one appears, so that none can fork away; then kills them.
  * The kernel needs time to end them: the next call finds those, and any that escaped or that this user may not signal.
  */
-async function killProcessesWith(variable: string): Promise<readonly ProcessIdentity[]> {
+async function killProcessesWith(cookie: string): Promise<readonly ProcessIdentity[]> {
   const stopped = new Map<number, ProcessIdentity>();
   for (;;) {
-    const fresh = (await processesWith(variable)).filter(({ pid, startTicks }) => stopped.get(pid)?.startTicks !== startTicks);
+    const fresh = (await processesWith(cookie)).filter(({ pid, startTicks }) => stopped.get(pid)?.startTicks !== startTicks);
     if (fresh.length === 0) break;
     for (const identity of fresh) {
       stopped.set(identity.pid, identity);

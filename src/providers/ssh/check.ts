@@ -1,6 +1,7 @@
 import { describeGpus } from '../../domain/gpus.ts';
 import type { FoundIsolation } from '../../remote/isolation/find-isolation.ts';
 import { isolationNames, outboundNames } from '../../remote/isolation/kinds.ts';
+import { describeLimits, limitsRemedies } from '../../remote/isolation/limits.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { withLateness } from '../../shared/deadline.ts';
 import { SvcError } from '../../shared/errors.ts';
@@ -59,8 +60,10 @@ async function findOut(host: Host, isolation: SshCheck['isolation'], late: Promi
     const refused = found.refused.map(([name, why]) => `; not ${name}: ${why}`).join('');
     return {
       isUsable: true,
-      text: `${text}; isolation: ${isolationNames[found.kind]}, outbound: ${outboundNames[found.outbound]}${found.kind === 'none' ? refused : ''}`,
-      remedies: isolationRemedies(found, state.facts).map((remedy) => `${host.name}: ${remedy}`),
+      text: `${text}; isolation: ${isolationNames[found.kind]}, outbound: ${outboundNames[found.outbound]}${found.kind === 'none' ? refused : ''}; limits: ${describeLimits(state.facts.limits, state.facts.user)}`,
+      remedies: [...isolationRemedies(found, state.facts), ...limitsRemedies(state.facts.limits, state.facts.user)].map(
+        (remedy) => `${host.name}: ${remedy}`,
+      ),
     };
   } catch (error) {
     const remedies = error instanceof SvcError ? [`${host.name}: ${error.hint}`] : [];

@@ -1,3 +1,6 @@
+import { readFile } from 'node:fs/promises';
+import { limitsConf } from '../../remote/isolation/limits.ts';
+import { programFile } from '../../shared/program-files.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { randomHex } from '../../shared/hex.ts';
 import type { Random } from '../../shared/random.ts';
@@ -95,6 +98,7 @@ function decide(creation: Creation, state: HostState, { kind }: UsableIsolation)
     tags: spec.tags,
     isolation: kind,
     cookie: randomHex(32),
+    limits: spec.limits ?? {},
     ...allot(offer, state, host.config.host),
     ...ports,
     dir: `${facts.dir}/${name}`,
@@ -116,6 +120,8 @@ async function question(
   const files = [
     { name: 'machine.json', mode: '600', content: `${JSON.stringify(record)}\n` },
     { name: 'cookie', mode: '600', content: `${cookieVariable}=${record.cookie}` },
+    { name: 'limits.sh', mode: '600', content: await readFile(programFile('src/node/limits.sh'), 'utf8') },
+    { name: 'limits.conf', mode: '600', content: limitsConf(record.limits ?? {}, undefined) },
     ...enter,
   ];
   const argv = ['create', name, revision, String(ownPort ?? 0), String(Math.floor(minFreeBytes / 1_024))] as const;

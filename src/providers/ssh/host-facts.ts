@@ -1,4 +1,5 @@
 import { parseGpuList, type Gpu } from '../../domain/gpus.ts';
+import { type FoundLimits, readLimits } from '../../remote/isolation/limits.ts';
 import { isOlderVersion } from '../../shared/version.ts';
 import { valueOf, type HostReply } from './host-link.ts';
 
@@ -30,6 +31,7 @@ export interface HostFacts {
   readonly maxUserNamespaces: number | undefined;
   /** How short names are completed: lines of /etc/resolv.conf. */
   readonly resolvConf: string;
+  readonly limits: FoundLimits;
 }
 
 const kibPerGb = 1_048_576;
@@ -56,6 +58,7 @@ export function readFacts(reply: HostReply): HostFacts {
     hasRoute: text('route') === 'yes',
     apparmorRestricts: text('apparmor_userns') === '1',
     maxUserNamespaces: valueOf(reply, 'max_userns') === undefined ? undefined : number('max_userns'),
+    limits: readLimits(valueOf(reply, 'limits'), valueOf(reply, 'limits_lack')),
     resolvConf: (reply.get('resolv') ?? []).map((line) => `${line}\n`).join(''),
   };
 }

@@ -24,6 +24,12 @@ const starter = 'script=$(head -c "$1"); shift; exec sh -c "$script" host.sh "$@
 
 let script: Promise<string> | undefined;
 
+/** host.sh uses the functions of limits.sh. */
+async function hostScript(): Promise<string> {
+  const texts = await Promise.all(['limits', 'host'].map((name) => readFile(programFile(`src/node/${name}.sh`), 'utf8')));
+  return texts.join('\n');
+}
+
 /** Exit code of timeout(1); remotes use it too. */
 const timedOut = 124;
 
@@ -32,7 +38,7 @@ const timedOut = 124;
  * error, such as SVC_HOST_KEY, when it cannot reach the SSH host.
  */
 export async function askHost(remote: Remote, name: string, request: HostRequest): Promise<HostReply> {
-  script ??= readFile(programFile('src/node/host.sh'), 'utf8');
+  script ??= hostScript();
   const text = await script;
   const files = (request.files ?? []).map(({ mode, name: file, content }) => `${mode} ${Buffer.byteLength(content)} ${file}\n${content}`);
   const result = await remote.exec(['sh', '-c', starter, 'sh', String(Buffer.byteLength(text)), ...request.argv], {

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { isolationKinds, type IsolationKind } from '../../remote/isolation/kinds.ts';
+import type { MachineLimits } from '../../domain/machine-limits.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { isObject, parseJson } from '../../shared/json.ts';
 import { isMachineId, type MachineId } from '../provider.ts';
@@ -54,6 +55,8 @@ export interface MachineRecord {
   readonly isolation: IsolationKind;
   /** In the environment of each of the machine's processes, and nowhere else: the last resort for finding them. */
   readonly cookie: string;
+  /** Absent: another version made it, and nothing bounds its programs. */
+  readonly limits?: MachineLimits;
   /** GPUs of this machine alone; null: the SSH host has none. */
   readonly gpus: readonly number[] | null;
   /** Ports on the SSH host that no other machine gets. Empty where it has a network of its own. */

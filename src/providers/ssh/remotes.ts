@@ -12,6 +12,7 @@ interface RemoteSettings {
   readonly host: SshHost;
   readonly baseDir: string;
   readonly enter: readonly string[];
+  readonly limitsDir?: string | undefined;
   readonly environment: Readonly<Record<string, string>>;
   /** A port on the SSH host, or a socket where the client names the port (`src/node/forwarder.mjs`). */
   readonly ingress: (port: number) => { readonly hostPort: number } | { readonly socket: string };
@@ -38,6 +39,7 @@ export function machineRemote(open: OpenRemote, host: SshHost, record: MachineRe
     host,
     baseDir: `${dir}/base`,
     enter: isolation === 'none' ? [] : ['sh', `${dir}/enter.sh`],
+    limitsDir: record.limits === undefined ? undefined : dir,
     environment: machineEnvironment(record),
     ingress: (port) => (isolation === 'none' ? { hostPort: ownPort ?? port } : { socket }),
   });
@@ -64,9 +66,9 @@ export function goneRemote(id: string): Remote {
 
 /** Opens remotes over SSH. */
 export function openSshRemotes(paths: HomePaths, clock: Clock): OpenRemote {
-  return ({ pool, host, baseDir, enter, environment, ingress }) => {
+  return ({ pool, host, ingress, ...rest }) => {
     const target = sshTarget(pool, host);
-    return new SshRemote({ target: () => Promise.resolve(target), baseDir, enter, environment, address: { ingress }, paths, clock });
+    return new SshRemote({ target: () => Promise.resolve(target), ...rest, address: { ingress }, paths, clock });
   };
 }
 

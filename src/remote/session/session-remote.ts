@@ -13,12 +13,20 @@ import { plainWords, workError } from './work-error.ts';
 export abstract class SessionRemote implements Remote {
   readonly baseDir: string;
   readonly enter: readonly string[];
+  readonly limit: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
   readonly #clock: Clock;
 
-  constructor({ baseDir, enter, environment, clock }: Pick<Remote, 'baseDir' | 'enter' | 'environment'> & { readonly clock: Clock }) {
+  constructor({
+    baseDir,
+    enter,
+    limit = [],
+    environment,
+    clock,
+  }: Pick<Remote, 'baseDir' | 'enter' | 'limit' | 'environment'> & { readonly clock: Clock }) {
     this.baseDir = baseDir;
     this.enter = enter;
+    this.limit = limit;
     this.environment = environment;
     this.#clock = clock;
   }

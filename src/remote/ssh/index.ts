@@ -2,7 +2,8 @@ import { rmSync } from 'node:fs';
 import type { Clock } from '../../shared/clock.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
-import type { CopyToOptions, RemoteCallOptions } from '../remote.ts';
+import { groupMemoryKills, limitCommand } from '../isolation/limits.ts';
+import type { CopyToOptions, MemoryKills, RemoteCallOptions } from '../remote.ts';
 import type { Tunnels } from '../tunnels.ts';
 import { copyToMachine } from '../session/copy.ts';
 import { SessionRemote } from '../session/session-remote.ts';
@@ -34,6 +35,8 @@ interface SshRemoteSettings {
   readonly target: () => Promise<SshTarget>;
   readonly baseDir: string;
   readonly enter: readonly string[];
+  /** The machine's folder with `limits.sh`. Absent: nothing bounds its programs. */
+  readonly limitsDir?: string | undefined;
   readonly environment: Readonly<Record<string, string>>;
   readonly address?: SshAddressSettings;
   readonly paths: HomePaths;
@@ -57,7 +60,7 @@ export class SshRemote extends SessionRemote {
   #target: { readonly at: number; readonly target: Promise<SshTarget> } | undefined;
 
   constructor(settings: SshRemoteSettings) {
-    super(settings);
+    super({ ...settings, limit: limitCommand(settings.limitsDir) });
     this.#settings = settings;
   }
 
@@ -83,6 +86,10 @@ export class SshRemote extends SessionRemote {
 
   async forwardSocket(remotePath: string, { signal }: RemoteCallOptions = {}): Promise<string> {
     return this.#tunnels(await this.#currentTarget()).open(remotePath, signal);
+  }
+
+  memoryKills(): Promise<MemoryKills | undefined> {
+    return groupMemoryKills(this, this.#settings.limitsDir);
   }
 
   /** Checks that the machine answers and accepts the login. Throws what `exec` would. */

@@ -97,6 +97,9 @@ const local = section({
     defaultConfig.local.regions.map(({ name }) => name),
   ),
   isolation: field(word(localIsolations), 'How replicas are kept apart; `auto` takes the first that works.', defaultConfig.local.isolation),
+  max_processes: field(z.int().min(50).max(4_194_304), 'Limit of the processes and threads of one replica, 50 or more.', {
+    words: "a quarter of the system's process ids, at most 16384",
+  }),
   gpus: field(z.union([gpuCount, gpuText]), 'GPUs to offer instead of those found: a number, or `NAME:COUNT`.', { words: 'those found' }),
   spot_zones: field(
     z.array(spotZone).max(100),
