@@ -53,8 +53,10 @@ export async function serveUp(args: UpArgs, context: CommandContext): Promise<vo
     return;
   }
   if (args.json) ui.json(service);
-  else if (ui.outIsTerminal) showOnTerminal(service, follow, ui);
-  else showInPipe(service, follow, ui);
+  else if (ui.outIsTerminal) {
+    showOnTerminal(service, follow, ui);
+    await mentionReboot(context);
+  } else showInPipe(service, follow, ui);
 }
 
 /** Shows the price and asks for confirmation, unless the service is free. */
@@ -121,6 +123,17 @@ function showOnTerminal(service: ServiceView, followed: boolean, ui: Ui): void {
   ui.print(`  ${ui.paint('strong', 'Endpoint')}      ${service.endpoint}${service.exposed ? exposedNote : ''}`);
   ui.print('');
   for (const line of nextSteps(service)) ui.print(ui.asTyped(line));
+}
+
+/** The user learns once that a local controller does not start by itself after a reboot. */
+async function mentionReboot(context: CommandContext): Promise<void> {
+  const { connection, ui } = context;
+  if ((await connection.remoteController()) !== undefined) return;
+  const { bootDeps } = await import('./controller-install.ts');
+  const { mentionsBoot } = await import('../boot/boot-entries.ts');
+  if (!mentionsBoot(bootDeps(context))) return;
+  ui.say('');
+  ui.say('After a reboot, the next svc command starts the service again. To have that done at boot: svc controller install');
 }
 
 /** A program that reads the result needs only the endpoint. The text beside it is for people. */

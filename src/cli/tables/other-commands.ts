@@ -4,9 +4,10 @@ import { envOptions, json, yes } from './common-options.ts';
 const start = defineCommand({
   path: ['controller', 'start'],
   summary: 'Start the controller, if it does not run',
-  description: 'Not needed as a rule: the first service starts it.',
+  description:
+    'Not needed as a rule: the first service starts it. With --foreground the command becomes the controller and logs to its output, as service managers want it.',
   arguments: {},
-  options: { json },
+  options: { foreground: { kind: 'flag', summary: 'run it in this process, until it is stopped or idle' }, json },
   examples: ['svc controller start'],
   run: async (args, context) => (await import('../commands/controller.ts')).controllerStart(args, context),
 });
@@ -47,6 +48,27 @@ const controllerStatus = defineCommand({
   options: { json },
   examples: ['svc controller status'],
   run: async (args, context) => (await import('../commands/controller-status.ts')).controllerStatus(args, context),
+});
+
+const install = defineCommand({
+  path: ['controller', 'install'],
+  summary: 'Have this machine start the controller after a reboot',
+  description:
+    'Services are then served again without a command. Where systemd runs, it gets a unit (of root, or of the user, with lingering), and also restarts a crashed controller. Otherwise the crontab gets a line. The controller gets PATH, HOME, SVC_HOME and the variables that lead to credentials, as they are now, but no secrets. Run it again when they change, or when svc was moved.',
+  arguments: {},
+  options: { json },
+  examples: ['svc controller install'],
+  run: async (args, context) => (await import('../commands/controller-install.ts')).controllerInstall(args, context),
+});
+
+const uninstall = defineCommand({
+  path: ['controller', 'uninstall'],
+  summary: 'Undo svc controller install',
+  description: 'A running controller and its services go on.',
+  arguments: {},
+  options: { json },
+  examples: ['svc controller uninstall'],
+  run: async (args, context) => (await import('../commands/controller-install.ts')).controllerUninstall(args, context),
 });
 
 const sweep = defineCommand({
@@ -274,6 +296,8 @@ export const otherCommands: readonly Command[] = [
   stop,
   restart,
   controllerStatus,
+  install,
+  uninstall,
   sweep,
   upgrade,
   controllerDown,
