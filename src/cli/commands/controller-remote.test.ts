@@ -53,6 +53,12 @@ test('install is refused for a controller on another machine', async () => {
   expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining('starts it by itself after a reboot') });
 });
 
+test.for(['backup', 'restore'])('%s is refused for a controller on another machine, with what to keep instead', async (command) => {
+  const { remoteController } = aRemoteController({ state: 'running' }, idle);
+  const { code, stderr } = await runInProcess(['controller', command, 'b.tar.gz'], { remoteController });
+  expect({ code, stderr }).toEqual({ code: 4, stderr: expect.stringContaining('Keep the service files') });
+});
+
 test('a unit of an earlier local controller starts nothing beside a remote one', async () => {
   const { remoteController } = aRemoteController({ state: 'running' }, idle);
   const { code, stderr } = await runInProcess(['controller', 'start', '--foreground'], { remoteController });

@@ -71,6 +71,28 @@ const uninstall = defineCommand({
   run: async (args, context) => (await import('../commands/controller-install.ts')).controllerUninstall(args, context),
 });
 
+const backup = defineCommand({
+  path: ['controller', 'backup'],
+  summary: 'Write the state of the controller, with the files of its services, to one archive',
+  description:
+    'The controller and its services go on. The archive has the values of secrets; its mode is 0600. Logs, machines of this computer and files outside of SVC_HOME are not in it. Only for a controller on this machine.',
+  arguments: { file: { kind: 'one', label: 'FILE', completes: 'file', summary: 'archive to write (.tar.gz); it must not exist' } },
+  options: { json },
+  examples: ['svc controller backup svc-backup.tar.gz'],
+  run: async (args, context) => (await import('../commands/controller-backup.ts')).controllerBackup(args, context),
+});
+
+const restore = defineCommand({
+  path: ['controller', 'restore'],
+  summary: 'Put a backup into SVC_HOME',
+  description:
+    'It is refused while a controller runs. Files that the backup replaces are kept in a folder that the command names. Services come up with the next command.',
+  arguments: { file: { kind: 'one', label: 'FILE', completes: 'file', summary: 'archive that svc controller backup has written' } },
+  options: { json },
+  examples: ['svc controller restore svc-backup.tar.gz'],
+  run: async (args, context) => (await import('../commands/controller-backup.ts')).controllerRestore(args, context),
+});
+
 const sweep = defineCommand({
   path: ['controller', 'sweep'],
   summary: 'Remove what is left of services and clusters that the state database does not know',
@@ -298,6 +320,8 @@ export const otherCommands: readonly Command[] = [
   controllerStatus,
   install,
   uninstall,
+  backup,
+  restore,
   sweep,
   upgrade,
   controllerDown,
