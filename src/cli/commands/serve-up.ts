@@ -157,7 +157,9 @@ const untilReady: FollowGoal = {
 };
 
 function failure(service: ServiceView): SvcError {
-  const failed = service.replicas.findLast(({ status }) => status.startsWith('FAILED'));
+  // The service's reason names a replica that may still be ending; the hint must name the same one.
+  const named = /\bsvc serve logs \S+ (\d+)/.exec(service.reason ?? '')?.[1];
+  const failed = service.replicas.findLast(({ id, status }) => (named === undefined ? status.startsWith('FAILED') : String(id) === named));
   // The service's own reason already names the replica.
   const quoted = failed?.reason === null || failed === undefined ? 'its replicas keep failing' : `replica ${failed.id}: ${failed.reason}`;
   const reason = service.reason ?? quoted;
