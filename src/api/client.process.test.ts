@@ -35,6 +35,11 @@ const trips: Readonly<
   Record<RouteName, { readonly go: (api: ServedApi) => Promise<unknown>; readonly gets: unknown; readonly given: object }>
 > = {
   health: { go: ({ client }) => client.call('health'), gets: aHealth, given: {} },
+  snapshotState: {
+    go: ({ client }) => client.call('snapshotState'),
+    gets: { folder: '/home/ann/.svc/uploads/backup-1', schema: 6, services: ['chat'], outside: [] },
+    given: {},
+  },
   stopController: {
     go: ({ client }) => client.call('stopController', { body: { keepServices: true } }),
     gets: { stopping: true },
@@ -168,6 +173,7 @@ test.for(Object.entries(trips))("%s sends its input and returns the handler's re
   await withApi(
     {
       health: remember(aHealth),
+      snapshotState: remember({ folder: '/home/ann/.svc/uploads/backup-1', schema: 6, services: ['chat'], outside: [] }),
       stopController: remember({ stopping: true }),
       listServices: remember({ services: [aServiceView] }),
       sweep: remember({ removed: [], failed: [] }),

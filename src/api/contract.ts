@@ -82,6 +82,14 @@ export const contract = {
     body: z.strictObject({ keepServices: z.boolean().describe('Stop although there are services, which go on without it') }),
     reply: z.strictObject({ stopping: z.literal(true) }),
   },
+  snapshotState: {
+    reply: z.strictObject({
+      folder: z.string().describe('Has state.db and state.db.seal. Removed by the client, or by the controller within a week'),
+      schema: z.int().describe('Version of the database schema'),
+      services: z.array(z.string()),
+      outside: z.array(z.string()).describe('Files of services outside of SVC_HOME, such as TLS keys'),
+    }),
+  },
   listServices: {
     reply: z.strictObject({
       services: z.array(serviceView),

@@ -21,6 +21,12 @@ export const svcVersionHeader = 'x-svc-version';
 export const routes = {
   health: { method: 'GET', path: '/v1/health', reply: 'json', summary: 'Version, process and load of the controller' },
   stopController: { method: 'POST', path: '/v1/controller/stop', reply: 'json', summary: 'Ends the controller process' },
+  snapshotState: {
+    method: 'POST',
+    path: '/v1/controller/snapshot',
+    reply: 'json',
+    summary: 'Writes a consistent copy of the state database to a folder of the controller, for a backup',
+  },
   listServices: { method: 'GET', path: '/v1/services', reply: 'json', summary: 'All services with their replicas' },
   sweep: {
     method: 'POST',

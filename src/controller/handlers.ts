@@ -20,6 +20,7 @@ import { deployService } from './deploy/deploy-service.ts';
 import { pauseUpdate } from './deploy/pause-update.ts';
 import { rollbackService, updateService } from './deploy/update-service.ts';
 import { readMetrics } from './read-metrics.ts';
+import { snapshotState } from './snapshot-state.ts';
 import { retryService } from './retry-service.ts';
 import type { ServiceProcesses } from './supervise/service-processes.ts';
 import { clusterView, eventView, serviceView, versionViews } from './views.ts';
@@ -121,6 +122,7 @@ export function createHandlers(deps: HandlerDeps): ApiHandlers {
       deps.stop();
       return { stopping: true };
     },
+    snapshotState: () => snapshotState(context),
     async listServices({ signal }) {
       const views = await Promise.all((await store.services.list()).map(viewIfExists));
       const free = scarceSpace(paths);

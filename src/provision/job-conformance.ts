@@ -265,11 +265,11 @@ export const jobCases: readonly JobCase[] = [
       const mark = aMark();
       await startJob(remote, job, spec(remote, { run: `trap '' TERM\n${stubbornTree(mark)}\nwhile :; do sleep 1; done` }));
       await untilCount(remote, mark, treeSize);
-      await stopJob(remote, job, { graceMs: 200 });
+      deepStrictEqual(await stopJob(remote, job, { graceMs: 200 }), true);
       const { phase, signal } = await jobStatus(remote, job);
       deepStrictEqual({ phase, signal }, { phase: 'ended', signal: 'SIGKILL' });
       deepStrictEqual(await processesNaming(remote, mark), []);
-      await stopJob(remote, job, { graceMs: 200 });
+      deepStrictEqual(await stopJob(remote, job, { graceMs: 200 }), false);
     },
   },
   {

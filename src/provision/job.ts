@@ -150,16 +150,20 @@ export async function* watchJob(remote: Remote, name: string, signal: AbortSigna
 
 /**
  * Sends SIGTERM to the processes of the job's program, and SIGKILL to all that is left after the grace period. Settles
- * when no process is left. Succeeds for a job that has ended or never began.
+ * when no process is left; returns whether the program had to be killed. Succeeds for a job that has ended or never
+ * began.
  */
-export async function stopJob(remote: Remote, name: string, { graceMs, signal }: StopOptions): Promise<void> {
+export async function stopJob(remote: Remote, name: string, { graceMs, signal }: StopOptions): Promise<boolean> {
   const dir = dirOf(remote, name);
-  if ((await remote.readFile(`${dir}/status`)) === undefined) return;
+  const before = await readRecord(remote, name);
+  if (before === undefined) return false;
   const timeoutMs = graceMs + killTimeoutMs;
   const argv = ['sh', `${dir}/runner.sh`, 'stop', dir, String(Math.max(0, Math.round(graceMs)))];
   const result = await remote.exec(argv, { timeoutMs, ...(signal === undefined ? {} : { signal }) });
   if (result.exitCode !== 0)
     throw new SvcError('SVC_MACHINE_LOST', `The job '${name}' could not be stopped: ${result.stderr.trim() || 'no answer'}`);
+  // The record of a program that ended by itself stays as it was.
+  return before.phase !== 'ended' && (await readRecord(remote, name))?.signal === 'SIGKILL';
 }
 
 /** The log of setup and run. It exists as soon as the job has a record. */

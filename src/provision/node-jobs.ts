@@ -120,9 +120,10 @@ class Changes {
 }
 
 /** As `stopJob`, on all nodes at once. Throws for a node that does not answer, after the others were stopped. */
-export async function stopNodes(nodes: readonly MachineNode[], name: string, options: StopOptions): Promise<void> {
+export async function stopNodes(nodes: readonly MachineNode[], name: string, options: StopOptions): Promise<boolean> {
   const stopped = await Promise.allSettled(nodes.map(({ remote }) => stopJob(remote, name, options)));
   for (const one of stopped) if (one.status === 'rejected') throw one.reason;
+  return stopped.some((one) => one.status === 'fulfilled' && one.value);
 }
 
 /** For logs, as in SkyPilot: `head, rank=0` or `worker1, rank=1, ip=10.0.0.2`. */

@@ -94,14 +94,15 @@ interface RunningJob {
 interface Removal {
   /** To stop before the machine is destroyed. Empty for a machine that takes no commands. */
   jobs(): readonly RunningJob[] | Promise<readonly RunningJob[]>;
-  /** Called while the nodes of a stopped job still have its files. */
-  onStopped?(nodes: readonly MachineNode[]): void;
+  /** Called while the nodes of a stopped job still have its files. `isKilled`: it did not end on SIGTERM. */
+  onStopped?(nodes: readonly MachineNode[], isKilled: boolean): void;
   /** A job could not be stopped; the machine is destroyed anyway. */
   onUnstopped(error: unknown): void;
   readonly clock: Clock;
 }
 
-const killGraceMs = 10_000;
+/** How long the program of a machine that is removed may take after SIGTERM, ms. It has drained before. */
+export const killGraceMs = 10_000;
 /** Limit for a provider's confirmation that a machine is gone, ms. */
 const goneTimeoutMs = 300_000;
 
@@ -109,8 +110,8 @@ const goneTimeoutMs = 300_000;
 export async function removeMachine({ provider, id }: FoundMachine, removal: Removal, signal: AbortSignal): Promise<void> {
   const stop = async ({ name, numNodes }: RunningJob): Promise<void> => {
     const nodes = await machineNodes(provider, id, numNodes, signal);
-    await stopNodes(nodes, name, { graceMs: killGraceMs, signal });
-    removal.onStopped?.(nodes);
+    const isKilled = await stopNodes(nodes, name, { graceMs: killGraceMs, signal });
+    removal.onStopped?.(nodes, isKilled);
   };
   try {
     await Promise.all((await removal.jobs()).map(stop));

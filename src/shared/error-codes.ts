@@ -180,6 +180,21 @@ export const errorCodes = {
     'To leave services running: svc controller stop --keep-services. To take them down first: svc serve down --all',
   ),
   SVC_CONTROLLER_RUNNING: row('conflict', 'A controller of the same home runs already.', 'Nothing to do: it is used.'),
+  SVC_BACKUP_REFUSED: row(
+    'conflict',
+    'The state of this controller cannot be backed up, or restored, in this way.',
+    'Do what the message names; docs/controller.md says which controllers can be backed up.',
+  ),
+  SVC_BAD_BACKUP: row(
+    'invalid-input',
+    'A file is no backup of svc, or it is damaged.',
+    'Name a file that svc controller backup has written.',
+  ),
+  SVC_INSTALL_REFUSED: row(
+    'invalid-input',
+    'The machine cannot be set up to start the controller after a reboot.',
+    'Do what the message names, then run again: svc controller install',
+  ),
   SVC_CONTROLLER_KIND: row(
     'conflict',
     'There is a controller of another kind than the configuration asks for, or something else has its name.',

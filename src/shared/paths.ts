@@ -15,6 +15,8 @@ export interface HomePaths {
   readonly controllerIdentity: string;
   /** Exists while no controller runs and none is needed: the last one stopped cleanly and no work was left. */
   readonly idleMark: string;
+  /** Exists once the user knows about starts after a reboot: `{"cron": …}`, whether cron does them. */
+  readonly bootRecord: string;
   /** Why the controller could not start, as an `ErrorReply`. A successful start removes it. */
   readonly startError: string;
   /** Short enough for Unix sockets; mode 0700. Below SVC_HOME, or below /tmp if that path is too long. */
@@ -52,6 +54,7 @@ export function homePaths(home: string, uid: number): HomePaths {
     database: join(home, 'state.db'),
     controllerLog: join(home, 'controller.log'),
     idleMark: join(home, 'controller.idle'),
+    bootRecord: join(home, 'boot.json'),
     startError: join(home, 'controller-start-error.json'),
     controllerSocket: join(runtimeDir, 'controller.sock'),
     controllerIdentity: join(runtimeDir, 'controller.identity.json'),

@@ -68,6 +68,16 @@ function readMarkOrThrow(path: string): Mark | 'none' {
   }
 }
 
+/**
+ * Seals a copy as if a later state had existed, so that its next user knows that it is a copy: machines may have been
+ * launched since. Throws SQLite's error when the copy cannot be read.
+ */
+export function sealAsOlder(path: string): void {
+  const mark = readMarkOrThrow(path);
+  if (mark !== 'none')
+    writeFileAtomic(sealOf(path), JSON.stringify({ ...mark, changes: mark.changes + 1, place: '', log: null } satisfies Seal));
+}
+
 /** Device and inode; undefined when there is no file. Throws when the file cannot be inspected. */
 function fileIdOf(path: string): string | undefined {
   const stats = statSync(path, { throwIfNoEntry: false, bigint: true });

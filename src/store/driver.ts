@@ -33,6 +33,8 @@ export interface Driver {
   readonly file?: DatabaseFile;
   /** Whether the database files have reserved space for `ownSpaceBytes` of changes. Absent for a server. */
   hasOwnSpace?(): Promise<boolean>;
+  /** Writes a consistent copy of the database to a new file while others write. Absent for a server. */
+  copyTo?(path: string): Promise<void>;
   close(): Promise<void>;
 }
 

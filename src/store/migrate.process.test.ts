@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 import { withTempHome } from '../../test/support/temp-home.ts';
+import { schemaVersion } from '../domain/backup.ts';
 import { systemClock } from '../shared/clock.ts';
 import type { Driver } from './driver.ts';
 import { migrate, type Migration } from './migrate.ts';
@@ -34,6 +35,8 @@ async function tables(driver: Driver): Promise<readonly string[]> {
 
 test('versions count from 1 without gaps', () => {
   expect(migrations.map(({ version }) => version)).toEqual(migrations.map((_, index) => index + 1));
+  // Backups name this version.
+  expect(schemaVersion).toBe(migrations.length);
 });
 
 test('only missing migrations run, in order', async () => {

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Clock } from '../shared/clock.ts';
+import { SvcError } from '../shared/errors.ts';
 import { randomHex } from '../shared/hex.ts';
 import { clusterRepository } from './cluster-repository.ts';
 import { ownSpaceBytes, type Driver } from './driver.ts';
@@ -74,6 +75,14 @@ export async function createStore(driver: Driver, clock: Clock, term?: number): 
         await sql`insert into own_space values (zeroblob(${ownSpaceBytes}))`.execute(writer);
         await sql`drop table own_space`.execute(writer);
       });
+    },
+    async copyTo(copy) {
+      if (driver.copyTo === undefined) {
+        throw new SvcError('SVC_BACKUP_REFUSED', 'PostgreSQL keeps the state of this controller, and the files of services with it.', {
+          hint: 'Back up that database: pg_dump. docs/high-availability.md says how to restore it.',
+        });
+      }
+      await driver.copyTo(copy);
     },
     raiseTerm: (newTerm) => guard.raise(driver, newTerm),
     // A replaced file stays open until the process ends: closing it would make SQLite write the log into the new file.

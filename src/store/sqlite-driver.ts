@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { Kysely, sql } from 'kysely';
 import type { Clock } from '../shared/clock.ts';
 import { hasErrno, messageOf, SvcError } from '../shared/errors.ts';
-import { DatabaseFile, refuseForeignFile, setAsideForeignLog, stateReplaced, whyReplaced } from './database-file.ts';
+import { DatabaseFile, refuseForeignFile, sealAsOlder, setAsideForeignLog, stateReplaced, whyReplaced } from './database-file.ts';
 import { ownSpaceBytes, type Driver } from './driver.ts';
 import { nodeSqliteDialect } from './node-sqlite.ts';
 import type { Schema } from './schema.ts';
@@ -54,6 +54,12 @@ export async function openSqlite(path: string, clock: Clock, mayAcceptReplacedFi
     binaryType: 'blob',
     selfCounting: (column) => column.primaryKey().autoIncrement(),
     file,
+    async copyTo(copy) {
+      // SQLite reads one snapshot and leaves out what was deleted.
+      await sql`vacuum into ${copy}`.execute(db);
+      chmodSync(copy, 0o600);
+      sealAsOlder(copy);
+    },
     close: () => db.destroy(),
   };
 }

@@ -34,6 +34,11 @@ export interface Store {
   raiseTerm(term: number): Promise<void>;
   /** Reserves space in the database files once, so changes succeed on a full disk. Call it every few seconds. */
   keepOwnSpace(): Promise<void>;
+  /**
+   * Writes a consistent copy of the database to a new file, with its seal, while others write. Whoever opens the copy
+   * later treats it as restored. Throws SVC_BACKUP_REFUSED for a database server.
+   */
+  copyTo(path: string): Promise<void>;
   close(): Promise<void>;
 }
 

@@ -101,6 +101,7 @@ const unexpected = (): never => {
 export function handlersWith(given: Partial<ApiHandlers>): ApiHandlers {
   return {
     health: unexpected,
+    snapshotState: unexpected,
     stopController: unexpected,
     listServices: unexpected,
     sweep: unexpected,

@@ -183,6 +183,7 @@ export function memoryStore(): Store {
     restoredAt: async () => null,
     raiseTerm: () => Promise.resolve(),
     keepOwnSpace: () => Promise.resolve(),
+    copyTo: () => Promise.reject(new Error('a store in memory has no file')),
     close: () => Promise.resolve(),
   };
 }

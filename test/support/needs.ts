@@ -19,6 +19,7 @@ const packages = {
   slirp4netns: 'slirp4netns',
   ssh: 'openssh-client',
   sshd: 'openssh-server',
+  'systemd-analyze': 'systemd',
   wrk: 'wrk',
 } as const;
 

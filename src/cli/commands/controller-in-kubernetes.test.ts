@@ -75,6 +75,12 @@ function inCluster(routes: FakeRoutes, state: KubernetesControllerStatus['state'
   return { remoteController, done };
 }
 
+test('backup of a controller in Kubernetes names where its state is', async () => {
+  const { remoteController } = inCluster(idle);
+  const { code, stderr } = await runInProcess(['controller', 'backup', 'b.tar.gz'], { remoteController });
+  expect({ code, stderr }).toEqual({ code: 4, stderr: expect.stringMatching(/hint: (?:Snapshot its volume|Back up its database)/) });
+});
+
 test('the status shows pods, leader, state location and endpoint access', async () => {
   const { remoteController } = inCluster(idle);
   const { code, stdout } = await runInProcess(['controller', 'status'], { remoteController, routes: idle });

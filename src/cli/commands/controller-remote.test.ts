@@ -47,6 +47,24 @@ function aRemoteController(machine: MachineStatus, routes: FakeRoutes | undefine
   return { remoteController, done };
 }
 
+test('install is refused for a controller on another machine', async () => {
+  const { remoteController } = aRemoteController({ state: 'running' }, idle);
+  const { code, stderr } = await runInProcess(['controller', 'install'], { remoteController });
+  expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining('starts it by itself after a reboot') });
+});
+
+test.for(['backup', 'restore'])('%s is refused for a controller on another machine, with what to keep instead', async (command) => {
+  const { remoteController } = aRemoteController({ state: 'running' }, idle);
+  const { code, stderr } = await runInProcess(['controller', command, 'b.tar.gz'], { remoteController });
+  expect({ code, stderr }).toEqual({ code: 4, stderr: expect.stringContaining('Keep the service files') });
+});
+
+test('a unit of an earlier local controller starts nothing beside a remote one', async () => {
+  const { remoteController } = aRemoteController({ state: 'running' }, idle);
+  const { code, stderr } = await runInProcess(['controller', 'start', '--foreground'], { remoteController });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: 'The controller is on another machine: nothing is started here.\n' });
+});
+
 test('down terminates the machine of a controller without services', async () => {
   const { remoteController, done } = aRemoteController({ state: 'running' }, idle);
   const { code, stderr } = await runInProcess(['controller', 'down', '--yes'], { remoteController });

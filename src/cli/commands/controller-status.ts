@@ -10,6 +10,7 @@ import type { HomePaths } from '../../shared/paths.ts';
 import { loadConfig } from '../../spec/load-config.ts';
 import type { RemoteController } from '../connection/controller-connection.ts';
 import type { CommandContext } from '../command.ts';
+import { bootStatus } from './controller-install.ts';
 import { oneLine } from '../listing/display-text.ts';
 import { formatDuration } from '../listing/format-values.ts';
 
@@ -18,7 +19,8 @@ interface StatusArgs {
 }
 
 /** `svc controller status`: never starts the controller. The exit code reports whether it runs. */
-export async function controllerStatus(args: StatusArgs, { connection, ui, clock, paths }: CommandContext): Promise<number> {
+export async function controllerStatus(args: StatusArgs, context: CommandContext): Promise<number> {
+  const { connection, ui, clock, paths } = context;
   const remoteController = await connection.remoteController();
   const record = remoteController?.record();
   const clusterStatus = await remoteController?.inCluster?.status();
@@ -28,6 +30,7 @@ export async function controllerStatus(args: StatusArgs, { connection, ui, clock
   const health = await api?.call('health');
   const controllerMachine = record?.machine ?? null;
   const differences = await differencesOf(remoteController, health !== undefined, paths);
+  const boot = remoteController === undefined ? await bootStatus(context) : undefined;
   if (clusterStatus !== undefined) {
     if (args.json) ui.json({ running: health !== undefined, controller: health ?? null, cluster: clusterStatus, differences });
     else for (const line of renderKubernetesController(clusterStatus)) ui.print(line);
@@ -35,7 +38,14 @@ export async function controllerStatus(args: StatusArgs, { connection, ui, clock
   } else if (args.json) {
     const { machineId = null, publicHost = null } = record ?? {};
     const where = controllerMachine === null ? null : { ...controllerMachine, machineId, publicHost, state: machine?.state ?? null };
-    ui.json({ running: health !== undefined, log: paths.controllerLog, controller: health ?? null, machine: where, differences });
+    ui.json({
+      running: health !== undefined,
+      log: paths.controllerLog,
+      controller: health ?? null,
+      machine: where,
+      boot: boot?.entry ?? null,
+      differences,
+    });
   } else if (health === undefined && controllerMachine !== null) {
     ui.print(`The controller does not run. Its machine at ${describeMachine(controllerMachine)} is ${machineState(machine)}.`);
   } else if (health === undefined) ui.print(`The controller does not run. Its log is ${paths.controllerLog}`);
@@ -44,6 +54,7 @@ export async function controllerStatus(args: StatusArgs, { connection, ui, clock
       ui.print(row('Machine', `${describeMachine(controllerMachine)}, ${record?.publicHost ?? 'no address'}`));
     for (const line of healthRows(health, clock, health.log)) ui.print(line);
   }
+  if (!args.json && boot !== undefined) ui.print(ui.asTyped(row('After a reboot', boot.text)));
   if (!args.json) for (const line of differences.flatMap(differenceRows)) ui.print(ui.asTyped(line));
   return health === undefined ? exitCodes['not-found'] : 0;
 }

@@ -13,8 +13,18 @@ interface JsonArgs {
   readonly json: boolean;
 }
 
-/** `svc controller start`: starts the controller unless it runs. */
-export async function controllerStart(args: JsonArgs, { connection, ui }: CommandContext): Promise<void> {
+interface StartArgs extends JsonArgs {
+  readonly foreground: boolean;
+}
+
+/** `svc controller start`: starts the controller unless it runs. With `foreground` this process becomes it. */
+export async function controllerStart(args: StartArgs, { connection, ui, paths }: CommandContext): Promise<void> {
+  if (args.foreground) {
+    // A service manager must not restart this command again and again.
+    if ((await connection.remoteController()) !== undefined)
+      return ui.say('The controller is on another machine: nothing is started here.');
+    return (await import('../connection/daemon.ts')).becomeController(paths);
+  }
   const api = await connection.client();
   const health = await api.call('health');
   if (args.json) return ui.json(health);

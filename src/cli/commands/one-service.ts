@@ -3,8 +3,8 @@ import type { RouteReply } from '../../api/contract.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { wrapText } from '../command-text.ts';
 import type { CommandContext } from '../command.ts';
+import { accessTitles, isAccessLine, renderAccessLine, renderProcessLine } from '../listing/access-line.ts';
 import { showLog } from '../listing/log-lines.ts';
-import { accessTitles, isAccessLine, renderAccessLine } from '../listing/access-line.ts';
 import { oneLine } from '../listing/display-text.ts';
 import { renderEvent } from '../listing/event-line.ts';
 import { renderPlan } from '../listing/plan-listing.ts';
@@ -99,7 +99,17 @@ export async function serveLogs(args: LogsArgs, context: CommandContext): Promis
   } as const;
   const chunks = api.text('serviceLogs', { params: { name: args.name }, query });
   if (args.loadBalancer) await showLoadBalancer(textLines(chunks), args.json, context.ui);
+  else if (args.controller) await showController(textLines(chunks), args.json, context.ui);
   else await showLog(chunks, context.ui);
+}
+
+/** Shows the log of the reconciler as text; with --json as its JSON lines, without the output of a failed start. */
+async function showController(lines: AsyncIterable<string>, json: boolean, ui: Ui): Promise<void> {
+  for await (const line of lines) {
+    const shown = renderProcessLine(line, ui);
+    if (!json) ui.print(shown ?? oneLine(line));
+    else if (shown !== undefined) ui.print(line);
+  }
 }
 
 /** Shows requests and the messages of the balancer's process. With --json it prints only requests, for programs. */

@@ -8,9 +8,11 @@ import { aClusterView, aHealthReply, aServiceView } from '../../../test/support/
 // No process has this pid: Linux assigns pids up to 2^22.
 const noPid = 2 ** 22 + 1;
 
+const atBoot = 'After a reboot   the next command starts it; to have it started at boot: svc controller install';
+
 test('the exit code of controller status reports whether it runs', async () => {
   const off = await runInProcess(['controller', 'status']);
-  expect(off).toMatchObject({ code: 3, stdout: 'The controller does not run. Its log is /home/ann/.svc/controller.log\n' });
+  expect(off).toMatchObject({ code: 3, stdout: `The controller does not run. Its log is /home/ann/.svc/controller.log\n${atBoot}\n` });
   const on = await runInProcess(['controller', 'status'], { routes: { health: () => aHealthReply({ idleStopSeconds: 605 }) } });
   expect(on.code).toBe(0);
   expect(on.stdout).toMatchInlineSnapshot(`
@@ -21,6 +23,7 @@ test('the exit code of controller status reports whether it runs', async () => {
     Clusters         0
     Stops by itself  in 10m 5s
     Log              /home/ann/.svc/controller.log
+    After a reboot   the next command starts it; to have it started at boot: svc controller install
     "
   `);
 });
@@ -32,6 +35,7 @@ test('controller status --json reports that no controller runs', async () => {
     log: '/home/ann/.svc/controller.log',
     controller: null,
     machine: null,
+    boot: null,
     differences: [],
   });
 });

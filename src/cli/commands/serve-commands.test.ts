@@ -266,6 +266,16 @@ test('the access log with --json has only requests', async () => {
   expect(stdout).toBe('');
 });
 
+test("the controller's log is text, on a terminal and in a pipe, and JSON lines with --json", async () => {
+  const line = '{"level":40,"time":"2030-01-01T12:00:00Z","name":"reconciler:chat","msg":"a call failed","err":{"message":"no route"}}';
+  const routes: FakeRoutes = { serviceLogs: () => [`${line}\nSyntaxError: no JSON\n`] };
+  const shown = '2030-01-01 12:00:00  warn   a call failed: no route\nSyntaxError: no JSON\n';
+  const argv = ['serve', 'logs', 'chat', '--controller'];
+  expect((await runInProcess(argv, { routes })).stdout).toBe(shown);
+  expect((await runInProcess(argv, { routes, tty: true })).stdout).toBe(shown);
+  expect((await runInProcess([...argv, '--json'], { routes })).stdout).toBe(`${line}\n`);
+});
+
 test('metrics are printed unchanged', async () => {
   const { stdout, calls } = await runInProcess(['serve', 'metrics', 'chat'], { routes: { serviceMetrics: () => ['one 1\n', 'two 2\n'] } });
   expect(stdout).toBe('one 1\ntwo 2\n');

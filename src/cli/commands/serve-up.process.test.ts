@@ -220,16 +220,16 @@ test('endpoint options and --workdir are sent to the controller', async () => {
   expect(calls[0]?.input).toMatchObject({ body: { name: 'chat', expose: true, port: 4000, workdir: cwd } });
 });
 
-test('a failed service ends up with its reason and the log command', async () => {
+test('a failed service ends up with its reason and the log command of the same replica', async () => {
   const failed = aServiceView({
     status: 'FAILED',
-    reason: 'its replicas keep failing: run ended with exit code 3\nno weights found',
-    replicas: [aReplicaView({ id: 3, status: 'FAILED', endedAt: '2030-01-01T11:59:30.000Z' })],
+    reason: 'its replicas keep failing (see: svc serve logs chat 3): run ended with exit code 3\nno weights found',
+    replicas: [aReplicaView({ id: 2, status: 'FAILED' }), aReplicaView({ id: 3, status: 'SHUTTING_DOWN' })],
   });
   const { code, stdout, stderr } = await up(['--wait', '-n', 'chat'], { routes: { ...comingUp(), getService: () => failed } });
   expect({ code, stdout }).toEqual({ code: 70, stdout: '' });
-  expect(stderr).toMatch(/error: Service 'chat' failed: its replicas keep failing: run ended with exit code 3\nno weights found\n/);
-  expect(stderr).toMatch(/svc serve logs chat 3.*svc serve down chat\ncode: SVC_SERVICE_FAILED/);
+  expect(stderr).toMatch(/error: Service 'chat' failed: its replicas keep failing .*: run ended with exit code 3\nno weights found\n/);
+  expect(stderr).toMatch(/hint: Read the log: svc serve logs chat 3.*svc serve down chat\ncode: SVC_SERVICE_FAILED/);
 });
 
 test("a failed service without a reason shows the replica's reason", async () => {

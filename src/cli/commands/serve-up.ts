@@ -53,8 +53,10 @@ export async function serveUp(args: UpArgs, context: CommandContext): Promise<vo
     return;
   }
   if (args.json) ui.json(service);
-  else if (ui.outIsTerminal) showOnTerminal(service, follow, ui);
-  else showInPipe(service, follow, ui);
+  else if (ui.outIsTerminal) {
+    showOnTerminal(service, follow, ui);
+    await mentionReboot(context);
+  } else showInPipe(service, follow, ui);
 }
 
 /** Shows the price and asks for confirmation, unless the service is free. */
@@ -123,6 +125,17 @@ function showOnTerminal(service: ServiceView, followed: boolean, ui: Ui): void {
   for (const line of nextSteps(service)) ui.print(ui.asTyped(line));
 }
 
+/** The user learns once that a local controller does not start by itself after a reboot. */
+async function mentionReboot(context: CommandContext): Promise<void> {
+  const { connection, ui } = context;
+  if ((await connection.remoteController()) !== undefined) return;
+  const { bootDeps } = await import('./controller-install.ts');
+  const { mentionsBoot } = await import('../boot/boot-entries.ts');
+  if (!mentionsBoot(bootDeps(context))) return;
+  ui.say('');
+  ui.say('After a reboot, the next svc command starts the service again. To have that done at boot: svc controller install');
+}
+
 /** A program that reads the result needs only the endpoint. The text beside it is for people. */
 function showInPipe(service: ServiceView, followed: boolean, ui: Ui): void {
   if (followed) ui.say(`Service '${service.name}' is ready.`);
@@ -144,7 +157,9 @@ const untilReady: FollowGoal = {
 };
 
 function failure(service: ServiceView): SvcError {
-  const failed = service.replicas.findLast(({ status }) => status.startsWith('FAILED'));
+  // The service's reason names a replica that may still be ending; the hint must name the same one.
+  const named = /\bsvc serve logs \S+ (\d+)/.exec(service.reason ?? '')?.[1];
+  const failed = service.replicas.findLast(({ id, status }) => (named === undefined ? status.startsWith('FAILED') : String(id) === named));
   // The service's own reason already names the replica.
   const quoted = failed?.reason === null || failed === undefined ? 'its replicas keep failing' : `replica ${failed.id}: ${failed.reason}`;
   const reason = service.reason ?? quoted;

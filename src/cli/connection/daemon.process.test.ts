@@ -117,6 +117,23 @@ test('the error recorded by the controller is thrown with code, problems and hin
   });
 });
 
+test('a service manager starts the controller; an error that this records is thrown at once', async () => {
+  await withDaemon('process.exit(9);', async (paths) => {
+    const reply = { error: { code: 'SVC_INVALID_CONFIG', message: 'The configuration has a problem.', hint: 'Correct it.', problems: [] } };
+    const deps = { clock: systemClock, signal: new AbortController().signal, entry: '/nothing', probe: () => ask(paths) };
+    const fails = async (): Promise<boolean> => {
+      writeFileSync(paths.startError, JSON.stringify(reply));
+      return true;
+    };
+    await expect(ensureController(paths, { ...deps, startByManager: fails })).rejects.toMatchObject(reply.error);
+  });
+  await withDaemon(goodDaemon, async (paths, ensure) => {
+    const deps = { clock: systemClock, signal: new AbortController().signal, entry: '/nothing', probe: () => ask(paths) };
+    const starts = async (): Promise<boolean> => (await ensure()).pid > 0;
+    expect((await ensureController(paths, { ...deps, startByManager: starts })).cwd).toBe(paths.home);
+  });
+});
+
 test("a standby controller's error is thrown, even when it is from an earlier command", async () => {
   const reply = { error: { code: 'SVC_NOT_LEADER', message: 'The controller here stands by.', hint: 'Give the command there.' } };
   const text = JSON.stringify(JSON.stringify(reply));

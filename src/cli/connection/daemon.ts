@@ -26,6 +26,8 @@ interface DaemonDeps<Health> {
   readonly probe: () => Promise<Health | undefined>;
   /** The program to run; by default the controller. */
   readonly entry?: string;
+  /** Has the machine's service manager start the controller; false: it cannot, so this process starts it. */
+  readonly startByManager?: () => Promise<boolean>;
 }
 
 /**
@@ -42,8 +44,11 @@ export async function ensureController<Health>(paths: HomePaths, deps: DaemonDep
   const logStart = sizeOf(paths.controllerLog);
   let failure: string | undefined;
   let hasLeft = false;
-  const start = (): void => {
+  let isManaged = false;
+  const start = async (): Promise<void> => {
     hasLeft = false;
+    isManaged = (await deps.startByManager?.()) ?? false;
+    if (isManaged) return;
     const child = startDaemon(paths, deps.entry ?? programEntry('controller/main'));
     child.once('error', (error) => (failure = `it could not be run: ${messageOf(error)}`));
     child.once('exit', (code, signal) => {
@@ -51,15 +56,17 @@ export async function ensureController<Health>(paths: HomePaths, deps: DaemonDep
       else failure = `it ended with ${code === null ? String(signal) : `exit code ${code}`}`;
     });
   };
-  start();
+  await start();
   const startedAt = deps.clock.monotonic();
   for (;;) {
     const hadLeft = hasLeft;
     const health = await deps.probe();
     if (health !== undefined) return health;
     // Our controller exited in favour of another one, which has ended too, for example because it was killed.
-    if (hadLeft) start();
+    if (hadLeft) await start();
     const passedMs = deps.clock.monotonic() - startedAt;
+    // The end of a process that the service manager started shows only in what it recorded.
+    if (isManaged && changeOf(paths.startError) !== earlier) failure ??= 'it ended with an error';
     if (passedMs >= startTimeoutMs) failure ??= `it did not answer within ${startTimeoutMs / 1_000} s`;
     const own = failure !== undefined || passedMs >= standByMs ? ownError(paths) : undefined;
     // A standby may have recorded this error long ago. Other errors count only when this start recorded them.
@@ -68,6 +75,19 @@ export async function ensureController<Health>(paths: HomePaths, deps: DaemonDep
     await deps.clock.sleep(pollMs, deps.signal);
     deps.signal.throwIfAborted();
   }
+}
+
+/**
+ * Turns this process into the controller, which logs to standard output, as a service manager wants it. Never returns.
+ * Throws SVC_HOME_UNUSABLE.
+ */
+export function becomeController(paths: HomePaths): never {
+  prepareHome(paths);
+  process.chdir(paths.home);
+  const env = { ...wholeEnv(), SVC_HOME: paths.home, SVC_INVOKED_AS: undefined };
+  const given = Object.entries(env).filter((pair): pair is [string, string] => pair[1] !== undefined);
+  process.execve?.(process.execPath, [process.execPath, programEntry('controller/main')], Object.fromEntries(given));
+  throw new Error('this version of Node.js cannot replace a process');
 }
 
 /** Starts the controller in its own session, so that neither Ctrl-C nor closing the terminal ends it. */

@@ -31,7 +31,9 @@ export function connectLocalController(paths: HomePaths, { clock, signal, versio
   async function client(): Promise<ApiClient> {
     const api = await open();
     const { ensureController } = await import('./daemon.ts');
-    await ensureController(paths, { clock, signal, probe: () => probeCurrent(api) });
+    const { startInstalledUnit } = await import('../boot/boot-entries.ts');
+    const startByManager = (): Promise<boolean> => startInstalledUnit({ paths, clock, env: envVar, uid: process.getuid?.() ?? 0 });
+    await ensureController(paths, { clock, signal, probe: () => probeCurrent(api), startByManager });
     return api;
   }
 

@@ -130,7 +130,7 @@ const levels: ReadonlyMap<number, readonly [string, Tone]> = new Map([
 ]);
 
 /** A log line of our processes for people: time (UTC), level, message, error. Undefined when it is not a log line. */
-function renderProcessLine(line: string, ui: Pick<Ui, 'paint'>): string | undefined {
+export function renderProcessLine(line: string, ui: Pick<Ui, 'paint'>): string | undefined {
   const fields = readFields(line);
   const level = levels.get(Number(fields?.get('level')));
   const at = fields?.get('time');

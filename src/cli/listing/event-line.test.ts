@@ -12,6 +12,11 @@ test('while a service starts, a long message is shortened but keeps its end', ()
   expect(lines.join('\n')).toMatch(/^ {2}replica 1 {4}The image registry\.test\/web:1 [^]*…[^]*: not found$/);
 });
 
+test('while a service starts, a traceback is shown by its last line', () => {
+  const crash = anEventView({ message: 'Its run ended with exit code 1. Its last output:\n  Traceback:\n  ModuleNotFoundError: no torch' });
+  expect(renderLiveEvent(crash, 200)).toBe('  replica 1    Its run ended with exit code 1: ModuleNotFoundError: no torch');
+});
+
 test('without a terminal, and in the history, the whole message is shown', () => {
   expect(renderLiveEvent(event, Number.POSITIVE_INFINITY)).toBe(`  replica 1    ${message}`);
   const ui = { paint: (_: unknown, text: string) => text, outWidth: 80 };

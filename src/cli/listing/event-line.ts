@@ -1,7 +1,7 @@
 import type { EventView } from '../../api/contract.ts';
 import { wrapText } from '../command-text.ts';
 import { oneLine, padTo, truncateMiddle } from './display-text.ts';
-import { reasonRows, toneOf } from './service-listing.ts';
+import { reasonRows, shortReason, toneOf } from './service-listing.ts';
 import type { Ui } from '../ui.ts';
 
 /** Widths of the columns for the subject and the state: the longest usual value of each. */
@@ -20,10 +20,13 @@ export function renderEvent(event: EventView, ui: Pick<Ui, 'paint' | 'outWidth'>
   return wrapText(line, ui.outWidth, indent.length + eventIndent);
 }
 
-/** The same in short for a user who follows the service: without the time, in at most `width` columns. */
+/**
+ * The same in short for a user who follows the service: without the time, in at most `width` columns. Of a program's
+ * output it has the last line: a crash loop would repeat a whole traceback for each replica.
+ */
 export function renderLiveEvent(event: EventView, width: number): string {
   const subject = padTo(event.replicaId === null ? 'service' : `replica ${event.replicaId}`, subjectWidth);
-  return wrapText(truncateMiddle(`  ${subject}  ${oneLine(event.message)}`, reasonRows * width), width, subjectWidth + 4);
+  return wrapText(truncateMiddle(`  ${subject}  ${shortReason(event.message)}`, reasonRows * width), width, subjectWidth + 4);
 }
 
 /** Causes that do not matter to a user who waits: `up`, our own processes, consequences of replica events. */

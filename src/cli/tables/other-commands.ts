@@ -4,9 +4,10 @@ import { envOptions, json, yes } from './common-options.ts';
 const start = defineCommand({
   path: ['controller', 'start'],
   summary: 'Start the controller, if it does not run',
-  description: 'Not needed as a rule: the first service starts it.',
+  description:
+    'Not needed as a rule: the first service starts it. With --foreground the command becomes the controller and logs to its output, as service managers want it.',
   arguments: {},
-  options: { json },
+  options: { foreground: { kind: 'flag', summary: 'run it in this process, until it is stopped or idle' }, json },
   examples: ['svc controller start'],
   run: async (args, context) => (await import('../commands/controller.ts')).controllerStart(args, context),
 });
@@ -47,6 +48,49 @@ const controllerStatus = defineCommand({
   options: { json },
   examples: ['svc controller status'],
   run: async (args, context) => (await import('../commands/controller-status.ts')).controllerStatus(args, context),
+});
+
+const install = defineCommand({
+  path: ['controller', 'install'],
+  summary: 'Have this machine start the controller after a reboot',
+  description:
+    'Services are then served again without a command. Where systemd runs, it gets a unit (of root, or of the user, with lingering), and also restarts a crashed controller. Otherwise the crontab gets a line. The controller gets PATH, HOME, SVC_HOME and the variables that lead to credentials, as they are now, but no secrets. Run it again when they change, or when svc was moved.',
+  arguments: {},
+  options: { json },
+  examples: ['svc controller install'],
+  run: async (args, context) => (await import('../commands/controller-install.ts')).controllerInstall(args, context),
+});
+
+const uninstall = defineCommand({
+  path: ['controller', 'uninstall'],
+  summary: 'Undo svc controller install',
+  description: 'A running controller and its services go on.',
+  arguments: {},
+  options: { json },
+  examples: ['svc controller uninstall'],
+  run: async (args, context) => (await import('../commands/controller-install.ts')).controllerUninstall(args, context),
+});
+
+const backup = defineCommand({
+  path: ['controller', 'backup'],
+  summary: 'Write the state of the controller, with the files of its services, to one archive',
+  description:
+    'The controller and its services go on. The archive has the values of secrets; its mode is 0600. Logs, machines of this computer and files outside of SVC_HOME are not in it. Only for a controller on this machine.',
+  arguments: { file: { kind: 'one', label: 'FILE', completes: 'file', summary: 'archive to write (.tar.gz); it must not exist' } },
+  options: { json },
+  examples: ['svc controller backup svc-backup.tar.gz'],
+  run: async (args, context) => (await import('../commands/controller-backup.ts')).controllerBackup(args, context),
+});
+
+const restore = defineCommand({
+  path: ['controller', 'restore'],
+  summary: 'Put a backup into SVC_HOME',
+  description:
+    'It is refused while a controller runs. Files that the backup replaces are kept in a folder that the command names. Services come up with the next command.',
+  arguments: { file: { kind: 'one', label: 'FILE', completes: 'file', summary: 'archive that svc controller backup has written' } },
+  options: { json },
+  examples: ['svc controller restore svc-backup.tar.gz'],
+  run: async (args, context) => (await import('../commands/controller-backup.ts')).controllerRestore(args, context),
 });
 
 const sweep = defineCommand({
@@ -289,6 +333,10 @@ export const otherCommands: readonly Command[] = [
   stop,
   restart,
   controllerStatus,
+  install,
+  uninstall,
+  backup,
+  restore,
   sweep,
   upgrade,
   controllerDown,

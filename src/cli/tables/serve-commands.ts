@@ -182,7 +182,10 @@ const logs = defineCommand({
     loadBalancer: { kind: 'flag', summary: 'requests at the endpoint, and what the process that serves them says' },
     follow: followLog,
     tail,
-    json: { kind: 'flag', summary: 'with --load-balancer: the requests as they are logged, a JSON object each' },
+    json: {
+      kind: 'flag',
+      summary: 'with --load-balancer the requests, with --controller the lines, as they are logged: a JSON object each',
+    },
   },
   examples: ['svc serve logs chat 1', 'svc serve logs chat 2 --no-follow --tail 50', 'svc serve logs chat --load-balancer'],
   run: async (args, context) => (await import('../commands/one-service.ts')).serveLogs(args, context),

@@ -114,6 +114,31 @@ test('a burst of changes causes a single call to the provider', async () => {
   }, one);
 });
 
+test('an event reports a program that ignored SIGTERM, and not one that ended on it', async () => {
+  for (const [stopMs, expected] of [
+    [60_000, /^Its program did not end within 10 s of SIGTERM and was killed \(SIGKILL\)\. Nothing is left of it\.$/],
+    [5_000, /^Nothing is left of it\.$/],
+  ] as const) {
+    await withWorld(async (world) => {
+      world.cloud.conduct.jobOf = () => ({ stopMs });
+      await world.untilReady(1);
+      await terminateService(world);
+      await world.clock.advance(60_000);
+      expect((await world.historyOf(1)).at(-1)?.[1]).toMatch(expected);
+    }, one);
+  }
+});
+
+test('a program that ends with 0 is told to stay in the foreground', async () => {
+  await withWorld(async (world) => {
+    world.cloud.conduct.jobOf = () => ({ runMs: 10, exitCode: 0, readyAfterMs: 60_000 });
+    await world.clock.advance(5_000);
+    expect((await world.replicas())[0]?.reason).toBe(
+      'Its run ended with exit code 0 (the program of a service must stay in the foreground). It wrote no output.',
+    );
+  }, one);
+});
+
 test('a program killed by its memory limit has that as its reason', async () => {
   await withWorld(async (world) => {
     world.cloud.conduct.jobOf = (machine) => (machine === 1 ? { memoryKills: { kills: 1, limitBytes: 2 ** 31 } } : {});

@@ -6,7 +6,7 @@ import { messageOf, SvcError } from '../../shared/errors.ts';
 import type { Wakeable } from '../../shared/loop.ts';
 import type { BalancerView } from './balancer-client.ts';
 import { linkLog } from '../kept-log.ts';
-import { findMachines, removeMachine, replicaTags } from '../../provision/recorded-machines.ts';
+import { findMachines, killGraceMs, removeMachine, replicaTags } from '../../provision/recorded-machines.ts';
 import { jobName } from './replica-program.ts';
 import type { ReplicaHandle } from './replica-handle.ts';
 import type { ServiceContext } from './service-context.ts';
@@ -20,6 +20,8 @@ const silenceBeforeFailedMs = 60_000;
 /** After losing the connection for this long, ms, the balancer's requests count as gone. A handover takes far less. */
 const lostLinkMs = 5_000;
 const removalBackoff: Backoff = { firstMs: 1_000, longestMs: 60_000 };
+
+const killedText = `Its program did not end within ${killGraceMs / 1_000} s of SIGTERM and was killed (SIGKILL). Nothing is left of it.`;
 
 /**
  * Drain, SIGTERM, SIGKILL, destroy, confirm: ends when nothing is left, however long that takes. `retryNow` cuts the
@@ -36,12 +38,13 @@ export async function endReplica(
   const cause = handle.record.endCause ?? 'user';
   if (canDrain(cause)) await drainReplica(context, handle, view, signal);
   const beganAt = context.clock.monotonic();
+  let isKilled = false;
   for (let attempt = 1; !signal.aborted; attempt += 1) {
     try {
-      await removeMachines(context, handle, isSilent || cause === 'machine-lost' || cause === 'preempted', signal);
+      isKilled = (await removeMachines(context, handle, isSilent || cause === 'machine-lost' || cause === 'preempted', signal)) || isKilled;
       // Nothing is left that could answer requests still in flight.
       context.reports.report(handle.id, { isGone: true });
-      await handle.transition({ type: 'machine-gone', cause }, { cause, message: 'Nothing is left of it.' });
+      await handle.transition({ type: 'machine-gone', cause }, { cause, message: isKilled ? killedText : 'Nothing is left of it.' });
       return;
     } catch (error) {
       if (signal.aborted) return;
@@ -84,11 +87,14 @@ export async function drainReplica(
   }
 }
 
-async function removeMachines(context: ServiceContext, handle: ReplicaHandle, isDead: boolean, signal: AbortSignal): Promise<void> {
+/** Whether a program had to be killed. */
+async function removeMachines(context: ServiceContext, handle: ReplicaHandle, isDead: boolean, signal: AbortSignal): Promise<boolean> {
   const { clock, files, log } = context;
+  let wasKilled = false;
   const removal = {
     jobs: async () => (isDead ? [] : [{ name: jobName, numNodes: (await context.task(handle.record.version)).numNodes }]),
-    onStopped([node, ...others]: readonly MachineNode[]) {
+    onStopped([node, ...others]: readonly MachineNode[], isKilled: boolean) {
+      wasKilled ||= isKilled;
       if (node !== undefined && others.length === 0) linkLog(node.remote, jobLogPath(node.remote, jobName), files.jobLog(handle.id));
     },
     onUnstopped: (error: unknown) => log.warn({ err: error, replica: handle.id }, 'could not stop its program politely'),
@@ -99,6 +105,7 @@ async function removeMachines(context: ServiceContext, handle: ReplicaHandle, is
     await removeMachine(machine, removal, signal);
     freeQuota(context, handle);
   }
+  return wasKilled;
 }
 
 /** The ending machine still counted against the quota, which may be the only reason why its replacement was refused. */

@@ -106,6 +106,8 @@ async function explainEnd(
 }
 
 async function howItEnded({ signal: killedBy, exitCode }: JobStatus, node: MachineNode | undefined, signal: AbortSignal): Promise<string> {
+  // As when a script starts its server in the background.
+  if (exitCode === 0) return 'ended with exit code 0 (the program of a service must stay in the foreground)';
   if (killedBy === undefined) return `ended with exit code ${exitCode ?? '?'}`;
   // A machine that does not answer this now will not answer it later either.
   const memory = killedBy === 'SIGKILL' ? await node?.remote.memoryKills?.({ signal }).catch(() => undefined) : undefined;
