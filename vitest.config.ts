@@ -89,6 +89,7 @@ export default defineConfig({
         test: {
           name: 'simulation',
           include: ['test/simulation/**/*.test.ts'],
+          experimental: { viteModuleRunner: false },
           pool: 'forks',
           ...limits,
           maxWorkers: 2,

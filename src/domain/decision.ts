@@ -112,6 +112,10 @@ export class Draft {
   readonly #stop: ChangedReplica[] = [];
   readonly #events: NewEvent[] = [];
   #service: Change<ServiceRecord> = {};
+  /** The service's record with the changes so far. */
+  #present: ServiceRecord;
+  /** Of `#replicas`; undefined after a change. */
+  #living: readonly ReplicaRecord[] | undefined;
   wakeAt: number | undefined;
   nextLoadMs: number | undefined;
   removal: Decision['removal'];
@@ -119,6 +123,7 @@ export class Draft {
   constructor(world: World) {
     this.world = world;
     this.#replicas = world.replicas;
+    this.#present = world.service;
   }
 
   get replicas(): readonly ReplicaRecord[] {
@@ -126,11 +131,12 @@ export class Draft {
   }
 
   get living(): readonly ReplicaRecord[] {
-    return this.#replicas.filter(({ state }) => isAlive(state));
+    this.#living ??= this.#replicas.filter(({ state }) => isAlive(state));
+    return this.#living;
   }
 
   get service(): ServiceRecord {
-    return { ...this.world.service, ...this.#service };
+    return this.#present;
   }
 
   get memory(): ServiceMemory {
@@ -172,7 +178,7 @@ export class Draft {
 
   #apply(replica: ReplicaRecord, change: ReplicaChange): void {
     this.#change = [...this.#change, { replica, ...change }];
-    this.#replicas = this.#replicas.map((one) => (one.id === replica.id ? { ...one, ...change.change } : one));
+    this.#patchReplica(replica.id, change);
   }
 
   /** Ignores a replica that is terminating or has ended. A failure is counted in the same transaction. */
@@ -199,11 +205,17 @@ export class Draft {
     // One commit changes a record once.
     this.#change = this.#change.filter((changed) => changed.replica.id !== id);
     this.#stop.push({ replica, ...change });
-    this.#replicas = this.#replicas.map((one) => (one.id === id ? { ...one, ...change.change } : one));
+    this.#patchReplica(id, change);
+  }
+
+  #patchReplica(id: number, { change }: ReplicaChange): void {
+    this.#replicas = this.#replicas.map((one) => (one.id === id ? { ...one, ...change } : one));
+    this.#living = undefined;
   }
 
   patch(change: Change<ServiceRecord>): void {
     this.#service = { ...this.#service, ...change };
+    this.#present = { ...this.#present, ...change };
   }
 
   event(change: Parameters<typeof subjectEvent>[1]): void {

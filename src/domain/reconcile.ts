@@ -67,7 +67,8 @@ export function reconcile(world: World): Decision {
   const moved = replicasToMove(recommended, desired, { policy: replicaPolicy, update: task.service.update });
   const remaining = serving.filter((replica) => !moved.includes(replica));
   const isApart = isBlueGreen(draft.memory, fallback);
-  const markets = splitByMarket(world, { remaining, moved, isApart, replaced: onDemand, target, desired });
+  const launched = [goal.version, goal.fallback ?? goal.version];
+  const markets = splitByMarket(world, { launched, remaining, moved, isApart, replaced: onDemand, target, desired });
   scale(draft, task, { remaining, goal: { ...goal, markets, atLeast: target }, gateFor });
   const readyOthers = serving.filter(({ state }) => state === 'READY').length;
   const facts = { readyOthers, desired, graceMs: gracefulTerminationSeconds * 1_000, now: world.now };
@@ -268,7 +269,10 @@ function scale(
   const { now, isInventoryKnown, service, inFlight } = draft.world;
   const facts = hedgeFor(draft.world, goal.version, remaining, goal.target);
   const endsFirst = facts && firstToEnd(facts);
-  const planned = withCapacity(task, remaining).map((replica) => {
+  const planned = withCapacity(
+    task,
+    remaining.filter(({ state }) => isAlive(state)),
+  ).map((replica) => {
     const { type } = draft.report(replica.id).machine;
     // A replica that waits for its adoption is not replaced.
     const isWaiting = goal.version === service.version && isTakenOver(draft.world, replica.version);
@@ -304,7 +308,7 @@ function scale(
     }
     const { version, market } = action;
     const gate = gates.get(version) ?? gateFor(version);
-    const living = planned.filter((replica) => replica.version === version && isAlive(replica.state)).length + (launched.get(version) ?? 0);
+    const living = planned.filter((replica) => replica.version === version).length + (launched.get(version) ?? 0);
     if (gate.notBefore > now) draft.wakeAt = Math.min(draft.wakeAt ?? Number.POSITIVE_INFINITY, gate.notBefore);
     if (gate.gaveUp) continue;
     if (living >= gate.atMost || gate.notBefore > now) {

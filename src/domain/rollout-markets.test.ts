@@ -30,6 +30,15 @@ test('until the new version has worked, a lost replica of the old one is replace
   expect(plan(old, 3, { spot: 2, onDemand: 1 }, 1)).toEqual(['launch v1 on-demand', 'launch v2 on-demand']);
 });
 
+test('spot replicas that wait for a machine make no room for on-demand replicas above target and surge', () => {
+  const old = [1, 2, 3].map((id) => aReplica(id, 'READY', 1, 'on-demand'));
+  const wanted = { spot: 3, onDemand: 3 };
+  const launches = ['launch v2 on-demand', 'launch v2 spot', 'launch v2 spot', 'launch v2 spot'];
+  expect(plan(old, 3, wanted)).toEqual(launches);
+  const waiting = [5, 6, 7].map((id) => aReplica(id, 'PROVISIONING', 2, 'spot'));
+  expect(plan([...old, aReplica(4, 'STARTING', 2, 'on-demand'), ...waiting], 3, wanted)).toEqual([]);
+});
+
 test('by its own actions a rollout with markets keeps the ready replicas that it promised, and ends', () => {
   const replicas = fc.uniqueArray(
     fc.record({
@@ -61,6 +70,8 @@ test('by its own actions a rollout with markets keeps the ready replicas that it
       living = [...living.filter(({ id }) => !stopped.has(id)), ...launched];
       expect(ready().length).toBeGreaterThanOrEqual(Math.min(before, target));
       expect(!isMixed || launched.length === 0 || living.length <= wanted.spot + wanted.onDemand + 1).toBe(true);
+      const onDemand = living.filter(({ market }) => market === 'on-demand').length;
+      expect(!isMixed || launched.every(({ market, version }) => market === 'spot' || version === 1) || onDemand <= target + 1).toBe(true);
       return actions.length;
     };
     for (let pass = 0; pass < 60; pass += 1) {

@@ -1,4 +1,5 @@
 import { canonicalJson } from '../shared/json.ts';
+import { perObject } from '../shared/per-object.ts';
 import { keepOrder, mayStop, planReplicas, type PlannedReplica } from './plan.ts';
 import { markets, type Market } from './placement.ts';
 import type { ServiceRecord } from './records.ts';
@@ -36,9 +37,10 @@ type RolloutAction =
 /**
  * Actions that bring a service to `target` living replicas of `version`, one step at a time; with markets, to the wanted
  * numbers of each. Beside another version, launches never raise the number of living replicas above these numbers and
- * the surge. Stops of other versions never leave fewer than `target - maxUnavailable` ready replicas. Until the version
- * has worked, lost replicas of the fallback are replaced by the fallback. A replica of another version that was never
- * ready is stopped at once.
+ * the surge. Launches of `version` never raise the number of on-demand ones above the target and the surge. Stops of
+ * other versions never leave fewer than `target - maxUnavailable` ready replicas. Until the version has worked, lost
+ * replicas of the fallback are replaced by the fallback. A replica of another version that was never ready is stopped at
+ * once.
  */
 export function planRollout(
   observed: readonly PlannedReplica[],
@@ -59,17 +61,21 @@ export function planRollout(
     .toSorted((a, b) => Number(isTrusted(b)) - Number(isTrusted(a)));
   const serving = wanted === undefined ? candidates : lackingFirst(candidates, current, wanted);
   const kept = new Set([...serving.slice(0, needed), ...others.filter((replica) => !mayStop(replica))]);
+  const surge = surgeOf(limits, target);
   const replacements = fallback === undefined ? 0 : Math.max(0, needed - serving.length);
-  const room = total + surgeOf(limits, target) - kept.size - replacements;
+  const room = total + surge - kept.size - replacements;
   const most = isOnlyVersion ? Number.POSITIVE_INFINITY : Math.max(Math.min(limits.most ?? room, room), readyCurrent);
   const ofFallback = fallback === undefined ? undefined : split?.get(fallback);
   const served = others.filter((replica) => replica.version === fallback);
   const replacedIn =
     ofFallback === undefined ? Array.from({ length: replacements }, () => null) : lackingMarkets(served, ofFallback, replacements);
+  const onDemand = [...kept].filter(({ market }) => market === 'on-demand').length + replacedIn.filter((one) => one === 'on-demand').length;
+  // The wanted numbers include spot replicas that wait for a machine. Those make no room for on-demand ones.
+  const mostOnDemand = isOnlyVersion ? Number.POSITIVE_INFINITY : Math.max(0, target + surge - onDemand);
   const actions =
     wanted === undefined
       ? planReplicas(current, Math.min(target, most)).map((action) => (action.type === 'launch' ? { ...action, market: null } : action))
-      : planMarkets(current, wanted, { most, atLeast: isOnlyVersion ? atLeast : target });
+      : planMarkets(current, wanted, { most, mostOnDemand, atLeast: isOnlyVersion ? atLeast : target });
   return [
     ...others.filter((replica) => !kept.has(replica)).map(({ id }) => ({ type: 'stop', replicaId: id }) as const),
     ...replacedIn.map((market) => ({ type: 'launch', version: fallback ?? version, market }) as const),
@@ -144,24 +150,23 @@ export function filesVersionOf({ version, task }: TaskVersion): number {
  * the controller and the balancer do. Such replicas need not be replaced.
  */
 export function isSameProgram(a: TaskVersion, b: TaskVersion): boolean {
-  // Each pass asks during an update, and most updates change the command.
-  return a.task.run === b.task.run && canonicalJson(programOf(a)) === canonicalJson(programOf(b));
+  // Each pass asks during an update.
+  return filesVersionOf(a) === filesVersionOf(b) && programOf(a.task) === programOf(b.task);
 }
 
-/** Paths on the user's machine do not count; the copied files do. */
-function programOf({ version, task }: TaskVersion): object {
+/** Text that is equal for tasks with one program. Paths on the user's machine do not count; the copied files do. */
+const programOf = perObject((task: Task): string => {
   const { workdir, fileMounts } = task;
-  return {
+  return canonicalJson({
     ...task,
     name: undefined,
     service: undefined,
     filesVersion: undefined,
     workdir: workdir?.kind === 'path' ? 'path' : workdir,
     fileMounts: fileMounts.map(({ target, source }) => ({ target, source: source.kind === 'path' ? 'path' : source })),
-    files: filesVersionOf({ version, task }),
     port: task.service?.replicaPort,
-  };
-}
+  });
+});
 
 /** Whether an update from one version to another changes nothing at all. */
 export function isSameVersion(a: TaskVersion, b: TaskVersion): boolean {
@@ -170,8 +175,10 @@ export function isSameVersion(a: TaskVersion, b: TaskVersion): boolean {
 
 /** Whether two versions are probed alike. */
 export function isSameProbe(a: Task, b: Task): boolean {
-  return canonicalJson({ ...a.service?.readinessProbe }) === canonicalJson({ ...b.service?.readinessProbe });
+  return probeOf(a) === probeOf(b);
 }
+
+const probeOf = perObject((task: Task): string => canonicalJson({ ...task.service?.readinessProbe }));
 
 /** Whether all replicas that count for a service are ready and of its version. */
 export function isRolledOut(observed: readonly PlannedReplica[], { target, version }: Pick<RolloutGoal, 'target' | 'version'>): boolean {

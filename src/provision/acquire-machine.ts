@@ -7,6 +7,7 @@ import { memoryFor } from '../domain/spot/known-markets.ts';
 import type { ProviderConfig, ResourceAlternatives } from '../domain/task.ts';
 import type { MachineId, MachineSpec, Offer, Provider } from '../providers/provider.ts';
 import type { Clock } from '../shared/clock.ts';
+import { ended, linkedController } from '../shared/deadline.ts';
 import { messageOf, SvcError } from '../shared/errors.ts';
 import { fingerprint } from '../shared/hex.ts';
 import { ProviderRefusal } from '../providers/provider-refusal.ts';
@@ -337,12 +338,12 @@ class Search {
 
   async #pause(ms: number | undefined, signal: AbortSignal): Promise<void> {
     const { clock, history } = this.#request;
-    const enough = new AbortController();
-    const either = AbortSignal.any([signal, enough.signal]);
-    this.#watchQuotas(either);
-    const waits = [history.change(either), ...(ms === undefined ? [] : [clock.sleep(ms, either)])];
+    const { controller: enough, unlink } = linkedController(signal);
+    this.#watchQuotas(enough.signal);
+    const waits = [history.change(enough.signal), ...(ms === undefined ? [] : [clock.sleep(ms, enough.signal)])];
     await Promise.race(waits);
-    enough.abort();
+    unlink();
+    enough.abort(ended);
   }
 
   /** When a watched quota has room again, the refusals that it caused end. Some providers cannot watch quotas. */

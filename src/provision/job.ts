@@ -4,7 +4,9 @@ import type { Remote } from '../remote/remote.ts';
 import { shellCommand, shellQuote } from '../remote/shell-quote.ts';
 import { delayMs, type Backoff } from '../shared/backoff.ts';
 import { systemClock, type Clock } from '../shared/clock.ts';
+import { linkedController } from '../shared/deadline.ts';
 import { SvcError } from '../shared/errors.ts';
+import { wakeable } from '../shared/loop.ts';
 import { parseStartTicks } from '../shared/system/process-identity.ts';
 import { programFile } from '../shared/program-files.ts';
 
@@ -121,19 +123,12 @@ export async function jobStatus(remote: Remote, name: string): Promise<JobStatus
 /** Yields the present status and each change. Ends after `ended` or `lost`, or when the signal aborts. */
 export async function* watchJob(remote: Remote, name: string, signal: AbortSignal, options: WatchOptions = {}): AsyncGenerator<JobStatus> {
   const { clock = systemClock, pollMs = 1_000 } = options;
-  let nap = new AbortController();
-  let isChanged = false;
-  const wake = (): void => {
-    isChanged = true;
-    nap.abort();
-  };
-  const over = new AbortController();
-  remote.watch(dirOf(remote, name), wake, AbortSignal.any([signal, over.signal]));
+  const changes = wakeable(clock, signal);
+  const { controller: over, unlink } = linkedController(signal);
+  remote.watch(dirOf(remote, name), changes.wake, over.signal);
   let last: JobStatus['phase'] | undefined;
   try {
     while (!signal.aborted) {
-      isChanged = false;
-      nap = new AbortController();
       const status = await jobStatus(remote, name);
       if (signal.aborted) return;
       if (status.phase !== last) {
@@ -141,9 +136,10 @@ export async function* watchJob(remote: Remote, name: string, signal: AbortSigna
         yield status;
       }
       if (status.phase === 'ended' || status.phase === 'lost') return;
-      if (!isChanged) await clock.sleep(pollMs, AbortSignal.any([signal, nap.signal]));
+      await changes.pause(pollMs);
     }
   } finally {
+    unlink();
     over.abort();
   }
 }

@@ -2,7 +2,7 @@ import { ProviderRefusal } from '../providers/provider-refusal.ts';
 import type { MachineId, MachineStatus, Provider } from '../providers/provider.ts';
 import { delayMs, type Backoff } from '../shared/backoff.ts';
 import type { Clock } from '../shared/clock.ts';
-import { withDeadline } from '../shared/deadline.ts';
+import { linkedController, withDeadline } from '../shared/deadline.ts';
 import { messageOf, SvcError } from '../shared/errors.ts';
 import { wakeable } from '../shared/loop.ts';
 
@@ -39,8 +39,8 @@ export async function waitUntilRunning(
   const lost = (what: string, code: 'SVC_MACHINE_LOST' | 'SVC_BOOT_FAILED' = 'SVC_MACHINE_LOST'): SvcError =>
     new SvcError(code, `${name} ${what}.`);
   const wakeup = wakeable(clock, signal);
-  const over = new AbortController();
-  provider.watch?.(wakeup.wake, AbortSignal.any([signal, over.signal]));
+  const { controller: over, unlink } = linkedController(signal);
+  provider.watch?.(wakeup.wake, over.signal);
   let startedAt = clock.monotonic();
   let lastSeenAt = startedAt;
   let message: string | undefined;
@@ -85,6 +85,7 @@ export async function waitUntilRunning(
       signal.throwIfAborted();
     }
   } finally {
+    unlink();
     over.abort();
   }
 }

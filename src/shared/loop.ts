@@ -1,4 +1,5 @@
 import type { Clock } from './clock.ts';
+import { ended, linkedController } from './deadline.ts';
 
 /** A control loop: one pass at a time, without end. */
 export interface Loop {
@@ -20,7 +21,7 @@ export interface RunningLoop {
 
 /** Runs passes one after another until aborted. After a failed pass, `onError` is called and the loop continues. */
 export function startLoop(loop: Loop, deps: LoopDeps, signal: AbortSignal): RunningLoop {
-  let nap = new AbortController();
+  let nap: AbortController | undefined;
   let woken = false;
   const run = async (): Promise<void> => {
     while (!signal.aborted) {
@@ -36,14 +37,16 @@ export function startLoop(loop: Loop, deps: LoopDeps, signal: AbortSignal): Runn
         await deps.clock.sleep(0);
         continue;
       }
-      nap = new AbortController();
-      await deps.clock.sleep(Math.max(0, startedAt + loop.everyMs - deps.clock.monotonic()), AbortSignal.any([signal, nap.signal]));
+      const { controller, unlink } = linkedController(signal);
+      nap = controller;
+      await deps.clock.sleep(Math.max(0, startedAt + loop.everyMs - deps.clock.monotonic()), nap.signal);
+      unlink();
     }
   };
   return {
     wake() {
       woken = true;
-      nap.abort();
+      nap?.abort(ended);
     },
     ended: run(),
   };
@@ -60,15 +63,19 @@ export interface Wakeable {
 /** For loops that poll, and run at once when notified of a change. A change during a pass is not missed. */
 export function wakeable(clock: Clock, signal: AbortSignal): Wakeable {
   let isWoken = false;
-  let nap = new AbortController();
+  let nap: AbortController | undefined;
   return {
     wake() {
       isWoken = true;
-      nap.abort();
+      nap?.abort(ended);
     },
     async pause(ms) {
-      nap = new AbortController();
-      if (!isWoken) await clock.sleep(ms, AbortSignal.any([signal, nap.signal]));
+      if (!isWoken) {
+        const { controller, unlink } = linkedController(signal);
+        nap = controller;
+        await clock.sleep(ms, nap.signal);
+        unlink();
+      }
       isWoken = false;
     },
   };

@@ -1,4 +1,3 @@
-import { memoryStore } from '../support/memory-store.ts';
 import { withWorld, type World } from '../support/service-world.ts';
 import { acts, endAll } from './faults.ts';
 import { assertConverged, Invariants, whyNotConverged } from './invariants.ts';
@@ -62,7 +61,7 @@ async function simulate(seed: number): Promise<void> {
     seed,
     scenario.offers,
     scenario.task,
-    async () => memoryStore(),
+    'in memory',
   );
 }
 

@@ -1,9 +1,10 @@
 import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { devNull, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { anOffer, aService, aServiceSpec, aTask, aVersion } from './builders.ts';
 import { FakeClock } from './fake-clock.ts';
+import { memoryStore } from './memory-store.ts';
 import { providersOf } from './providers.ts';
 import type { RemoteControllerInfo } from '../../src/domain/remote-controller-info.ts';
 import type { EngineAnswer } from '../../src/controller/service/engine-request.ts';
@@ -100,10 +101,10 @@ export class World {
   readonly #jitter: Random;
   #listeners: BalancerListeners | undefined;
 
-  constructor(store: Store, home: string, seed: number, clock: FakeClock, offers: readonly Offer[]) {
+  constructor(store: Store, files: ServicePaths, seed: number, clock: FakeClock, offers: readonly Offer[]) {
     this.clock = clock;
     this.store = store;
-    this.files = servicePaths(homePaths(home, 0), '0a1b2c3d');
+    this.files = files;
     this.cloud = new FakeCloud(clock, seededRandom(seed), offers);
     this.#jitter = seededRandom(seed);
   }
@@ -268,25 +269,31 @@ export async function updateWorld({ store, clock }: World, change: Partial<Task>
   );
 }
 
-/** `storeAt` opens an empty store; by default SQLite in a file. */
+/** Files of a service that keeps no log: work with real files takes more time than all else in a simulated run. */
+function withoutLogs(files: ServicePaths, emptyDir: string): ServicePaths {
+  return { ...files, replicasDir: emptyDir, provisionLog: () => devNull, jobLog: () => devNull };
+}
+
+/** `records`: `on disk` in SQLite, with logs, or `in memory` without any file. */
 export async function withWorld(
   use: (world: World) => Promise<void>,
   policy: Partial<ReplicaPolicy> = {},
   seed = 1,
   offers: readonly Offer[] = [offer],
   change: Partial<Task> = {},
-  storeAt: (path: string, clock: FakeClock) => Promise<Store> = (path, clock) => openStore({ path, clock }),
+  records: 'on disk' | 'in memory' = 'on disk',
 ): Promise<void> {
   const home = mkdtempSync(join(tmpdir(), 'svc-sim-'));
-  const clock = new FakeClock();
-  const store = await storeAt(join(home, 'state.db'), clock);
+  const clock = records === 'on disk' ? new FakeClock() : new FakeClock(undefined, 1);
+  const store = records === 'on disk' ? await openStore({ path: join(home, 'state.db'), clock }) : memoryStore();
+  const files = servicePaths(homePaths(home, 0), '0a1b2c3d');
   try {
     const spec = aServiceSpec();
     const atLeast = policy.minReplicas === undefined ? {} : { maxReplicas: policy.minReplicas };
     const task = aTask({ service: { ...spec, replicaPolicy: { ...spec.replicaPolicy, ...atLeast, ...policy } }, ...change });
     const event = { at: 0, subject: 'chat', subjectKey: '0a1b2c3d', replicaId: null, from: null, to: null, cause: 'up', message: '' };
     await store.services.add(aService({ revision: 0 }), aVersion({ task }), event, 1);
-    const world = new World(store, home, seed, clock, offers);
+    const world = new World(store, records === 'on disk' ? files : withoutLogs(files, home), seed, clock, offers);
     await world.start();
     await use(world);
     await world.crash();

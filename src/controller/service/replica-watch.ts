@@ -20,7 +20,7 @@ import { wakeEngine } from './replica-sleep.ts';
 import type { ServiceContext } from './service-context.ts';
 import type { Remote } from '../../remote/remote.ts';
 import type { Clock } from '../../shared/clock.ts';
-import { withDeadline } from '../../shared/deadline.ts';
+import { ended, linkedController, withDeadline } from '../../shared/deadline.ts';
 import { type ReplicaAddress, describeAddress } from '../../shared/replica-address.ts';
 
 /** A running replica under watch. */
@@ -53,7 +53,7 @@ interface ProbeTimes {
 export function watchReplica(context: ServiceContext, handle: ReplicaHandle, isSilent: () => boolean, signal: AbortSignal): ReplicaWatch {
   const over = new AbortController();
   const both = AbortSignal.any([signal, over.signal]);
-  let nap = new AbortController();
+  let nap: AbortController | undefined;
   const never = Number.NEGATIVE_INFINITY;
   const isAwake = handle.state !== 'NOT_READY';
   const times: ProbeTimes = {
@@ -94,12 +94,14 @@ export function watchReplica(context: ServiceContext, handle: ReplicaHandle, isS
           context.log.warn({ err: error, replica: handle.id }, 'cannot read the metrics of its engine');
         });
         const sinceStart = context.clock.now() - (handle.record.startedAt ?? context.clock.now());
-        nap = new AbortController();
-        await context.clock.sleep(nextProbeMs(handle.state, sinceStart, service.readinessProbe), AbortSignal.any([both, nap.signal]));
+        const { controller, unlink } = linkedController(both);
+        nap = controller;
+        await context.clock.sleep(nextProbeMs(handle.state, sinceStart, service.readinessProbe), nap.signal);
+        unlink();
       }
       return undefined;
     };
-    const program = followProgram(context, handle, machine, () => nap.abort(), both);
+    const program = followProgram(context, handle, machine, () => nap?.abort(ended), both);
     try {
       // The first end aborts the other loop, which then returns nothing.
       const found = await Promise.all([program.finally(() => over.abort()), probing().finally(() => over.abort())]);
@@ -110,14 +112,14 @@ export function watchReplica(context: ServiceContext, handle: ReplicaHandle, isS
     }
   };
   return {
-    probeNow: () => nap.abort(),
+    probeNow: () => nap?.abort(ended),
     suspect(reason) {
       const now = context.clock.monotonic();
       if (reason === 'silent') {
         times.silentAt = now;
         times.onSilent?.();
       }
-      if (needsProbe(reason, now - times.endedAt)) nap.abort();
+      if (needsProbe(reason, now - times.endedAt)) nap?.abort(ended);
     },
     get answers() {
       const { askedAt, lastPassed, lastTookMs } = times;

@@ -116,8 +116,10 @@ export const failedStates = [
 
 /** Whether a replica counts towards the target. */
 export function isAlive(state: ReplicaState): boolean {
-  return (aliveStates as readonly ReplicaState[]).includes(state);
+  return alive.has(state);
 }
+
+const alive: ReadonlySet<ReplicaState> = new Set(aliveStates);
 
 /** Whether a replica failed. */
 export function isFailed(state: ReplicaState): boolean {
@@ -126,5 +128,7 @@ export function isFailed(state: ReplicaState): boolean {
 
 /** Whether nothing of a replica is left and no further event changes it. */
 export function isEnded(state: ReplicaState): boolean {
-  return Object.keys(transitions[state]).length === 0;
+  return ended.has(state);
 }
+
+const ended = new Set(replicaStates.filter((state) => Object.keys(transitions[state]).length === 0));

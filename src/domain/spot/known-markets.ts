@@ -1,4 +1,5 @@
 import { canonicalJson } from '../../shared/json.ts';
+import { perObject } from '../../shared/per-object.ts';
 import type { KnownMarkets, KnownZone, PlaceableOffer, PlacementMemory } from '../placement.ts';
 import type { Task } from '../task.ts';
 import { addZones } from './placer.ts';
@@ -7,10 +8,10 @@ import { addZones } from './placer.ts';
 const mostOthers = 2;
 
 /** Equal for tasks whose searches find the same offers: versions that differ otherwise share what was seen. */
-export function searchOf({ resources, numNodes }: Pick<Task, 'resources' | 'numNodes'>): string {
+export const searchOf = perObject(({ resources, numNodes }: Pick<Task, 'resources' | 'numNodes'>): string => {
   const unused = { ports: undefined, imageId: undefined, labels: undefined, networkTier: undefined, otherFields: undefined };
   return canonicalJson({ choices: resources.choices.map((choice) => ({ ...choice, ...unused })), numNodes });
-}
+});
 
 /** What searches for these machines have seen; undefined when there was none. */
 export function marketsFor(memory: PlacementMemory | undefined, search: string): KnownMarkets | undefined {

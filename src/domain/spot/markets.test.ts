@@ -73,8 +73,8 @@ test('a replica has the market of its launch, else of its offer, else spot', () 
 
 const aReplica = (id: number, state: ReplicaState, market: Market): PlannedReplica => ({ id, version: 1, state, market });
 const plan = (living: readonly PlannedReplica[], spot: number, onDemand: number, atLeast: number): readonly string[] =>
-  planMarkets(living, { spot, onDemand }, { most: Number.POSITIVE_INFINITY, atLeast }).map((action) =>
-    action.type === 'launch' ? `launch ${action.market}` : `stop ${action.replicaId}`,
+  planMarkets(living, { spot, onDemand }, { most: Number.POSITIVE_INFINITY, mostOnDemand: Number.POSITIVE_INFINITY, atLeast }).map(
+    (action) => (action.type === 'launch' ? `launch ${action.market}` : `stop ${action.replicaId}`),
   );
 
 test('missing replicas are launched in their market, on demand first', () => {
@@ -111,7 +111,11 @@ test('a plan never stops ready replicas below the number, and repeating it reach
     const readyCount = (): number => living.filter(({ state }) => state === 'READY').length;
     const step = (): number => {
       const before = readyCount();
-      const actions = planMarkets(living, { spot, onDemand }, { most: Number.POSITIVE_INFINITY, atLeast });
+      const actions = planMarkets(
+        living,
+        { spot, onDemand },
+        { most: Number.POSITIVE_INFINITY, mostOnDemand: Number.POSITIVE_INFINITY, atLeast },
+      );
       const stopped = new Set(actions.flatMap((action) => (action.type === 'stop' ? [action.replicaId] : [])));
       living = [
         ...living.filter(({ id }) => !stopped.has(id)),

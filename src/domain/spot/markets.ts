@@ -104,14 +104,15 @@ export function lackingMarkets(living: readonly PlannedReplica[], wanted: Market
 type MarketAction = { readonly type: 'launch'; readonly market: Market } | { readonly type: 'stop'; readonly replicaId: number };
 
 /**
- * Actions that bring the living replicas of one version to the wanted numbers, with at most `most` of them. Surplus ones
- * are stopped in the order of `planReplicas`, on-demand ones first: they cost more. A ready one is stopped only while
- * more than `atLeast` are ready: the replicas of the other market may still be starting.
+ * Actions that bring the living replicas of one version to the wanted numbers, with at most `most` of them. No launch
+ * raises the number of on-demand ones above `mostOnDemand`. Surplus ones are stopped in the order of `planReplicas`,
+ * on-demand ones first: they cost more. A ready one is stopped only while more than `atLeast` are ready: the replicas of
+ * the other market may still be starting.
  */
 export function planMarkets(
   living: readonly PlannedReplica[],
   wanted: MarketCounts,
-  { most, atLeast }: { readonly most: number; readonly atLeast: number },
+  { most, mostOnDemand, atLeast }: { readonly most: number; readonly mostOnDemand: number; readonly atLeast: number },
 ): readonly MarketAction[] {
   const stopped = new Set<number>();
   let spareReady = living.filter(isReady).length - atLeast;
@@ -128,10 +129,11 @@ export function planMarkets(
   for (const action of planReplicas(without(living, stopped), fitting)) if (action.type === 'stop') stopped.add(action.replicaId);
   const left = without(living, stopped);
   const missing = (market: Market, count: number): number => Math.max(0, count - inMarket(left, market).length);
-  const launches = Math.min(Math.max(0, most - left.length), missing('on-demand', wanted.onDemand) + missing('spot', wanted.spot));
+  const allowed = { ...wanted, onDemand: Math.min(wanted.onDemand, mostOnDemand) };
+  const launches = Math.min(Math.max(0, most - left.length), missing('on-demand', allowed.onDemand) + missing('spot', wanted.spot));
   return [
     ...[...stopped].map((replicaId) => ({ type: 'stop', replicaId }) as const),
-    ...lackingMarkets(left, wanted, launches).map((market) => ({ type: 'launch', market }) as const),
+    ...lackingMarkets(left, allowed, launches).map((market) => ({ type: 'launch', market }) as const),
   ];
 }
 

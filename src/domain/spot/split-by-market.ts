@@ -9,6 +9,8 @@ import { marketsFor, searchOf } from './known-markets.ts';
 import { marketOf, spotPlacerOf, wantedMarkets, type MarketCounts } from './markets.ts';
 
 interface SplitFacts {
+  /** The versions that replicas may be launched of. */
+  readonly launched: readonly number[];
   /** The replicas that count: without those that are interrupted or silent, or moved. */
   readonly remaining: readonly ReplicaRecord[];
   /** Replicas that serve until their replacements are ready; see `replicasToMove`. */
@@ -23,17 +25,18 @@ interface SplitFacts {
   readonly desired: number;
 }
 
-/** Wanted replicas by market, for each version whose file does not leave the market to the search. */
+/** Wanted replicas by market, for each launched version whose file does not leave the market to the search. */
 export function splitByMarket(
   world: World,
-  { remaining, moved, isApart, replaced, ...numbers }: SplitFacts,
+  { launched, remaining, moved, isApart, replaced, ...numbers }: SplitFacts,
 ): ReadonlyMap<number, MarketCounts> {
-  const counts = [...world.versions].map(([version, task]) => {
+  const counts = [...new Set(launched)].map((version) => {
+    const task = world.versions.get(version);
     const isOwn = (replica: ReplicaRecord): boolean => replica.version === version;
     const counted = remaining.filter((replica) => isOwn(replica) || !(isApart || replaced.includes(replica)));
     const readySpot = [...counted, ...moved].filter((replica) => replica.state === 'READY' && marketOf(replica) === 'spot').length;
     const facts = hedgeFor(world, version, inPlaceOf(moved, counted), numbers.desired);
-    return [version, wantedMarkets(task, { ...numbers, readySpot, hedged: facts && hedgeMarkets(facts) })] as const;
+    return [version, task && wantedMarkets(task, { ...numbers, readySpot, hedged: facts && hedgeMarkets(facts) })] as const;
   });
   return new Map(counts.flatMap(([version, wanted]) => (wanted === undefined ? [] : [[version, wanted] as const])));
 }
