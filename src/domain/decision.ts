@@ -68,6 +68,8 @@ export interface Launch {
   readonly market: Market | null;
   /** A sentence for users. */
   readonly reason: string;
+  /** Whether it takes the place of a replica that has not ended. Its record shows the reason until it is ready. */
+  readonly isReplacement: boolean;
 }
 
 interface ChangedReplica extends ReplicaChange {
@@ -139,6 +141,16 @@ export class Draft {
 
   report(id: number): ReplicaReport {
     return this.world.reports.get(id) ?? noReport;
+  }
+
+  /** The number of launches so far. */
+  get launches(): number {
+    return this.#launch.length;
+  }
+
+  /** The id that the next launched replica will have. */
+  get nextReplicaId(): number {
+    return this.world.service.nextReplicaId + this.launches;
   }
 
   launch(launch: Launch): void {

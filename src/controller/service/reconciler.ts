@@ -365,9 +365,11 @@ export class Reconciler implements Loop {
     }
   }
 
-  #newReplica(service: ServiceRecord, { version, market, reason }: Launch, id: number): { replica: ReplicaRecord; event: NewEvent } {
+  #newReplica(service: ServiceRecord, launch: Launch, id: number): { replica: ReplicaRecord; event: NewEvent } {
+    const { version, market, reason, isReplacement } = launch;
     const at = this.#context.clock.now();
-    const replica = newReplica({ ...service, version }, { id, key: `${service.key}-${id}-${randomHex(6)}`, createdAt: at, market });
+    const known = { id, key: `${service.key}-${id}-${randomHex(6)}`, createdAt: at, market, ...(isReplacement && { reason }) };
+    const replica = newReplica({ ...service, version }, known);
     const event = subjectEvent(service, { at, to: replica.state, cause: 'replica-requested', message: reason });
     return { replica, event: { ...event, replicaId: id } };
   }
