@@ -1,6 +1,6 @@
 import type { CanarySummary } from './canary.ts';
 import type { LoadSignals } from './load-signals.ts';
-import type { BalancerReplica } from './balancer-link.ts';
+import type { BalancerReplica, BrokenReplicas } from './balancer-link.ts';
 import { expectedReplica, measuredStartSeconds, type ExpectedReplica } from './expected-replica.ts';
 import { endpointSet, trafficSplit, type EndpointCandidate } from './endpoint-set.ts';
 import { type Change, type NewEvent, type ReplicaRecord, type ServiceMemory, type ServiceRecord, subjectEvent } from './records.ts';
@@ -29,6 +29,8 @@ export interface World {
   readonly load: LoadReport | undefined;
   /** Requests in flight by replica id, as far as the balancer reported them. */
   readonly inFlight?: Readonly<Record<string, number>>;
+  /** Replicas whose last requests all got no complete response, as the balancers report. */
+  readonly broken?: BrokenReplicas;
   /** Whether every provider's machines were listed since this process began. Before, surplus replicas are unknown. */
   readonly isInventoryKnown: boolean;
   /** Why the requests to a canary show that it is worse, as a sentence for users; undefined while they do not. */
@@ -68,8 +70,6 @@ export interface Launch {
   readonly market: Market | null;
   /** A sentence for users. */
   readonly reason: string;
-  /** Whether it takes the place of a replica that has not ended. Its record shows the reason until it is ready. */
-  readonly isReplacement: boolean;
 }
 
 interface ChangedReplica extends ReplicaChange {

@@ -301,7 +301,7 @@ function scale(
     launched.set(version, (launched.get(version) ?? 0) + 1);
     const inPlaceOf = lost[draft.launches];
     const reason = inPlaceOf === undefined ? `${desiredText}.` : `${inPlaceOf}; replica ${draft.nextReplicaId} is launched in its place.`;
-    draft.launch({ version, market, reason, isReplacement: inPlaceOf !== undefined });
+    draft.launch({ version, market, reason });
   }
   // Without these, the limit would seem to end with each backoff.
   for (const launch of delayed) budget.allows(launch);

@@ -21,7 +21,7 @@ test('a replica whose probes have failed for 18 s gets a replacement and stays',
   const world = worldOf([ready(1), failing(2, 18)]);
   expect(launched(world)).toEqual(['The probes of replica 2 have failed for 18 s; replica 10 is launched in its place.']);
   const decision = reconcile(world);
-  expect([stops(decision), decision.launch[0]?.isReplacement]).toEqual([[], true]);
+  expect(stops(decision)).toEqual([]);
   const after = reconcile(committed(world, decision));
   expect([after.launch, stops(after)]).toEqual([[], []]);
 });
@@ -103,4 +103,45 @@ test('a launch for more load does not name a failing replica that has its replac
   const replicas = [ready(1), failing(2, 60), aReplica({ id: 3, state: 'PENDING', createdAt: 60_000 })];
   const world = worldOf(replicas, { minReplicas: 2, maxReplicas: 3, targetQpsPerReplica: 1 });
   expect(launched({ ...world, service, load: undefined })).toEqual(['The service is to have 3 replicas.']);
+});
+
+const failed = { hung: 2, cutOff: 12, seconds: 70 };
+
+test('a ready replica whose requests all failed for 60 s is replaced, then ends', () => {
+  const world = { ...worldOf([ready(1), ready(2)]), broken: { 2: failed } };
+  const text = 'The last 14 requests at replica 2 failed for 70 s (2 hung, 12 broke off)';
+  expect(launched(world)).toEqual([`${text}; replica 10 is launched in its place.`]);
+  const decision = reconcile(world);
+  expect(stops(decision)).toEqual([]);
+  const after = reconcile(committed(world, decision));
+  expect([after.launch, stops(after)]).toEqual([[], []]);
+  const over = reconcile({ ...worldOf([ready(1), ready(2), ready(3, { createdAt: 90_000 })]), broken: { 2: failed } });
+  expect([stops(over), over.stop[0]?.change.reason]).toEqual([['2 probing'], `${text}, and another replica serves in its place.`]);
+});
+
+test('requests that failed for a shorter time replace nothing', () => {
+  expect(launched({ ...worldOf([ready(1), ready(2)]), broken: { 2: { ...failed, seconds: 59 } } })).toEqual([]);
+});
+
+test('requests that fail at all replicas replace none', () => {
+  expect(launched({ ...worldOf([ready(1), ready(2)]), broken: { 1: { ...failed, seconds: 5 }, 2: failed } })).toEqual([]);
+});
+
+test('of two replicas with failing requests, the one that fails for longer is replaced first', () => {
+  const replicas = [ready(1), ready(2), ready(3)];
+  const world = { ...worldOf(replicas, { minReplicas: 3, maxReplicas: 3 }), broken: { 1: failed, 3: { ...failed, seconds: 90 } } };
+  expect(launched(world)).toEqual([
+    'The last 14 requests at replica 3 failed for 90 s (2 hung, 12 broke off); replica 10 is launched in its place.',
+  ]);
+});
+
+test('early_replacement: false keeps a replica whose requests fail', () => {
+  expect(launched({ ...worldOf([ready(1), ready(2)], { earlyReplacement: false }), broken: { 2: failed } })).toEqual([]);
+});
+
+test('a replica whose requests fail while its replacement starts gets no second one, and stays when they succeed', () => {
+  const replicas = [ready(1), ready(2), aReplica({ id: 3, state: 'STARTING', createdAt: 90_000 })];
+  const world = { ...worldOf(replicas), broken: { 2: { ...failed, seconds: 75 } } };
+  expect([launched(world), stops(reconcile(world))]).toEqual([[], []]);
+  expect(stops(reconcile(worldOf(replicas)))).toEqual(['3 scale-down']);
 });

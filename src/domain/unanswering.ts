@@ -10,6 +10,12 @@ import type { ReplicaPolicy } from './task.ts';
  */
 const earlyAfterMs = 18_000;
 
+/**
+ * How long all requests at a replica fail before another one is launched in its place, ms. The balancer has ejected it
+ * meanwhile: this includes the first trials after ejections of 10 and 20 s.
+ */
+const brokenAfterMs = 60_000;
+
 /** A replica that is replaced first and ends later. */
 interface UnansweringReplica extends SilentReplica {
   readonly end: ReplicaEnd;
@@ -23,7 +29,8 @@ interface UnansweringReplica extends SilentReplica {
  */
 export function unansweringReplicas(draft: Draft, policy: ReplicaPolicy): readonly UnansweringReplica[] {
   const silent = silentReplicas(draft);
-  return [...silent, ...earlyReplaced(draft, policy, new Set(silent.map(({ id }) => id)))];
+  if (policy.earlyReplacement === false) return silent;
+  return [...silent, ...earlyReplaced(draft, policy, new Set(silent.map(({ id }) => id))), ...brokenReplica(draft)];
 }
 
 function silentReplicas(draft: Draft): readonly UnansweringReplica[] {
@@ -45,7 +52,6 @@ function silentReplicas(draft: Draft): readonly UnansweringReplica[] {
  * ready, the prober's network or a busy machine is the likelier fault: then one at a time.
  */
 function earlyReplaced(draft: Draft, policy: ReplicaPolicy, silent: ReadonlySet<number>): readonly UnansweringReplica[] {
-  if (policy.earlyReplacement === false) return [];
   const { now } = draft.world;
   const isAnyReady = draft.living.some(({ state }) => state === 'READY');
   // An engine that wakes up fails its probes for as long as it loads its memory.
@@ -59,6 +65,25 @@ function earlyReplaced(draft: Draft, policy: ReplicaPolicy, silent: ReadonlySet<
     return [{ id, state, answers: false, ...machine, end, failure: { since, text } }];
   });
   return failing.toSorted((a, b) => sinceOf(a) - sinceOf(b) || a.id - b.id).slice(0, isAnyReady ? failing.length : 1);
+}
+
+/**
+ * The replica that passes its probes but has given requests no complete response for `brokenAfterMs`, if another ready one
+ * does. Requests that fail everywhere are the fault of the program or of a client. One at a time is replaced.
+ */
+function brokenReplica(draft: Draft): readonly UnansweringReplica[] {
+  const { now, broken = {} } = draft.world;
+  const ready = draft.living.filter(({ id, state }) => state === 'READY' && draft.report(id).notice === undefined);
+  if (ready.every(({ id }) => broken[id] !== undefined)) return [];
+  const found = ready.flatMap(({ id, state }): readonly UnansweringReplica[] => {
+    const { hung = 0, cutOff = 0, seconds = 0 } = broken[id] ?? {};
+    if (seconds * 1_000 < brokenAfterMs || draft.report(id).machine.type !== 'reporting') return [];
+    const text = `The last ${hung + cutOff} requests at replica ${id} failed for ${seconds} s (${hung} hung, ${cutOff} broke off)`;
+    const end = { cause: 'probing', reason: `${text}, and another replica serves in its place.` } as const;
+    const machine = { isEnding: false, isWidespread: false, respondingForMs: undefined };
+    return [{ id, state, answers: false, ...machine, end, failure: { since: now - seconds * 1_000, text } }];
+  });
+  return found.toSorted((a, b) => sinceOf(a) - sinceOf(b) || a.id - b.id).slice(0, 1);
 }
 
 const sinceOf = ({ failure }: UnansweringReplica): number => failure?.since ?? 0;

@@ -97,12 +97,11 @@ test('without requests, the replacement of a hung replica is requested within 30
       world.hung.add(1);
       expect(await untilLaunched(world, 3)).toBeLessThanOrEqual(30_000);
       expect((await world.states()).slice(0, 2)).toEqual(['1 NOT_READY', '2 READY']);
-      const text = (await world.historyOf(3))[0]?.[1];
-      expect(text).toMatch(/^The probes of replica 1 have failed for \d+ s; replica 3 is launched in its place\.$/);
-      expect((await world.replicas())[2]?.reason).toBe(text);
+      expect((await world.historyOf(3))[0]?.[1]).toMatch(
+        /^The probes of replica 1 have failed for \d+ s; replica 3 is launched in its place\.$/,
+      );
       await world.untilReady(2);
       await world.untilStates(['1 FAILED_PROBING', '2 READY', '3 READY'], 20_000);
-      expect((await world.replicas())[2]?.reason).toBeNull();
       expect(world.cloud.living).toHaveLength(2);
     },
     { minReplicas: 2 },
@@ -156,6 +155,21 @@ test('a restart keeps the replacement of a hung replica', async () => {
           '3 PROVISIONING',
         ]);
       }
+    },
+    { minReplicas: 2 },
+  );
+});
+
+test('a replica that passes its probes while its requests fail is replaced', async () => {
+  await withWorld(
+    async (world) => {
+      await world.untilReady(2);
+      await world.clock.advance(120_000);
+      world.balancer = { broken: { 1: { hung: 9, cutOff: 0, seconds: 61 } } };
+      await world.untilStates(['1 FAILED_PROBING', '2 READY', '3 READY'], 60_000);
+      expect((await world.historyOf(3))[0]?.[1]).toBe(
+        'The last 9 requests at replica 1 failed for 61 s (9 hung, 0 broke off); replica 3 is launched in its place.',
+      );
     },
     { minReplicas: 2 },
   );

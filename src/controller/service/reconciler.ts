@@ -244,6 +244,7 @@ export class Reconciler implements Loop {
       reports: reports.all,
       load: this.#load.report(this.#balancer.view, service.memory.autoscaler !== null),
       inFlight: this.#balancer.view.inFlight,
+      broken: this.#balancer.view.broken,
       isInventoryKnown: this.#isInventoryKnown,
       ...this.#canary.compare(service, replicas, this.#balancer.view.outcomes),
       zoneHistories: this.#context.zones.histories,
@@ -365,11 +366,9 @@ export class Reconciler implements Loop {
     }
   }
 
-  #newReplica(service: ServiceRecord, launch: Launch, id: number): { replica: ReplicaRecord; event: NewEvent } {
-    const { version, market, reason, isReplacement } = launch;
+  #newReplica(service: ServiceRecord, { version, market, reason }: Launch, id: number): { replica: ReplicaRecord; event: NewEvent } {
     const at = this.#context.clock.now();
-    const known = { id, key: `${service.key}-${id}-${randomHex(6)}`, createdAt: at, market, ...(isReplacement && { reason }) };
-    const replica = newReplica({ ...service, version }, known);
+    const replica = newReplica({ ...service, version }, { id, key: `${service.key}-${id}-${randomHex(6)}`, createdAt: at, market });
     const event = subjectEvent(service, { at, to: replica.state, cause: 'replica-requested', message: reason });
     return { replica, event: { ...event, replicaId: id } };
   }

@@ -145,7 +145,7 @@ const replicaPolicy = section({
   ),
   early_replacement: field(
     z.boolean(),
-    'Launch another replica when the probes of one that was ready have failed for 18 s, before it ends; the other one costs a machine meanwhile.',
+    'Launch another replica when the probes of one that was ready have failed for 18 s, or all its requests have hung or broken off for 60 s, before it ends; the other one costs a machine meanwhile.',
     true,
   ),
   dynamic_ondemand_fallback: defaulted(
