@@ -368,7 +368,7 @@ export class Balancer {
     if (!this.#control.hasClients || !this.#predecessors.isComplete(clock.monotonic())) return;
     const theirs = this.#predecessors.totals;
     const outcomes = this.#metrics.outcomes.read();
-    const broken = this.#stallWatch.broken(this.#slotted);
+    const broken = this.#stallWatch.broken(this.#slotted, clock.monotonic());
     const stats = {
       type: 'stats',
       at: clock.now(),

@@ -145,3 +145,9 @@ test('a replica whose requests fail while its replacement starts gets no second 
   expect([launched(world), stops(reconcile(world))]).toEqual([[], []]);
   expect(stops(reconcile(worldOf(replicas)))).toEqual(['3 scale-down']);
 });
+
+test('a failing replica whose provider has not described its machine stays beside its replacement', () => {
+  const world = worldOf([ready(1), failing(2, 60), ready(3, { createdAt: 60_000 })]);
+  const decision = reconcile({ ...world, reports: reported({ 1: {}, 2: { machine: { type: 'unseen' } }, 3: {} }) });
+  expect([stops(decision), decision.launch]).toEqual([[], []]);
+});

@@ -61,7 +61,8 @@ function earlyReplaced(draft: Draft, policy: ReplicaPolicy, silent: ReadonlySet<
     if (isReplaced || state !== 'NOT_READY' || since === null || now - since < earlyAfterMs) return [];
     const text = `The probes of replica ${id} have failed for ${Math.round((now - since) / 1_000)} s`;
     const end = { cause: 'probing', reason: `${text}, and another replica serves in its place.` } as const;
-    const machine = { isEnding: false, isWidespread: false, respondingForMs: undefined };
+    // Its machine may be silent as long as its provider has not described it: then it keeps its replacement, but stays.
+    const machine = { isEnding: false, isWidespread: draft.report(id).machine.type === 'unseen', respondingForMs: undefined };
     return [{ id, state, answers: false, ...machine, end, failure: { since, text } }];
   });
   return failing.toSorted((a, b) => sinceOf(a) - sinceOf(b) || a.id - b.id).slice(0, isAnyReady ? failing.length : 1);

@@ -36,6 +36,13 @@ export interface HealthRecord {
   countFailure(): number;
 }
 
+/** Requests that wait for the first byte of a replica that is silent since `since`. Times are monotonic ms. */
+interface WaitingRequests {
+  readonly waiting: number;
+  readonly since: number;
+  readonly now: number;
+}
+
 /** What requests reveal about one replica, between probes. Times are monotonic ms. Pure. */
 export class PassiveHealth {
   readonly #record: HealthRecord;
@@ -81,10 +88,16 @@ export class PassiveHealth {
     this.#record.countBroken(how);
   }
 
-  /** The requests in a row without a complete response; undefined while they are too few to prove anything. */
-  get broken(): BrokenRequests | undefined {
+  /**
+   * The requests in a row without a complete response, with those that wait at a silent replica now; undefined while they
+   * are too few to prove anything.
+   */
+  broken({ waiting, since, now }: WaitingRequests): BrokenRequests | undefined {
     const { hung, cutOff, brokenSince, brokenAt } = this.#record;
-    return hung + cutOff < failuresToEject ? undefined : { hung, cutOff, seconds: Math.floor((brokenAt - brokenSince) / 1_000) };
+    const ended = hung + cutOff;
+    if (ended + waiting < failuresToEject) return undefined;
+    const [first, last] = [ended > 0 ? brokenSince : since, waiting > 0 ? now : brokenAt];
+    return { hung: hung + waiting, cutOff, seconds: Math.floor((last - first) / 1_000) };
   }
 
   /**

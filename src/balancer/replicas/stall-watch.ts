@@ -22,10 +22,12 @@ export class StallWatch {
     this.#board = board;
   }
 
-  /** The replicas whose last requests all got no complete response; undefined: none. */
-  broken(replicas: readonly SlottedReplica[]): BrokenReplicas | undefined {
+  /** The replicas whose last requests all got no complete response; undefined: none. `now`: monotonic ms. */
+  broken(replicas: readonly SlottedReplica[], now: number): BrokenReplicas | undefined {
     const found = replicas.flatMap(({ id, slot }) => {
-      const { broken } = new PassiveHealth(new SharedHealthRecord(this.#board, slot));
+      const { isStalled, unanswered, silentSince: since } = this.#activityOf(slot, now);
+      const health = new PassiveHealth(new SharedHealthRecord(this.#board, slot));
+      const broken = health.broken({ waiting: isStalled ? unanswered : 0, since, now });
       return broken === undefined ? [] : [[id, broken] as const];
     });
     return found.length === 0 ? undefined : Object.fromEntries(found);
