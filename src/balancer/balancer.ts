@@ -368,6 +368,7 @@ export class Balancer {
     if (!this.#control.hasClients || !this.#predecessors.isComplete(clock.monotonic())) return;
     const theirs = this.#predecessors.totals;
     const outcomes = this.#metrics.outcomes.read();
+    const broken = this.#stallWatch.broken(this.#slotted, clock.monotonic());
     const stats = {
       type: 'stats',
       at: clock.now(),
@@ -376,6 +377,7 @@ export class Balancer {
       inFlight: this.#predecessors.addInFlight(this.#slots.inFlight()),
       queued: this.#board.sumOfThreads('queued'),
       ...(outcomes !== undefined && { outcomes }),
+      ...(broken !== undefined && { broken }),
     } as const;
     if (this.#pacer.isDue(stats, clock.monotonic())) this.#control.broadcast(stats);
   }

@@ -1,5 +1,5 @@
 import type { RouteReply } from '../api/contract.ts';
-import { isAlive } from '../domain/replica/replica-state.ts';
+import { locationsOf } from '../domain/placement/occupied.ts';
 import { spotPlacerOf } from '../domain/spot/markets.ts';
 import { memoryFor, searchOf } from '../domain/spot/known-markets.ts';
 import { wakeOrder } from '../domain/placement/wake.ts';
@@ -47,7 +47,7 @@ export async function explainService(
   const replicas = await store.replicas.list(name);
   const events = (await store.events.list({ subject: name, subjectKey: key })).filter(isStepOfSearch);
   const found = Map.groupBy(events, ({ replicaId }) => replicaId ?? 0);
-  const occupied = replicas.flatMap(({ state, offer }) => (isAlive(state) && offer !== null ? [offer] : []));
+  const occupied = locationsOf(replicas);
   // From zero, a replica is launched only for requests that wait.
   const readySeconds = task && wakeOrder(task, { queued: 1, replicas });
   const { placement } = service.memory;

@@ -109,6 +109,19 @@ export interface RemainingCommand {
 /** Commands that the control socket accepts. */
 export type BalancerCommand = ReplicasCommand | HandOverCommand | RemainingCommand;
 
+/** The last requests at a replica, none of which got a complete response. */
+export interface BrokenRequests {
+  /** Requests without a first byte in time. */
+  readonly hung: number;
+  /** Requests whose connection or response broke off. */
+  readonly cutOff: number;
+  /** From the first to the last of them. */
+  readonly seconds: number;
+}
+
+/** By replica id. */
+export type BrokenReplicas = Readonly<Record<string, BrokenRequests>>;
+
 /** Sent by the balancer. */
 export type BalancerReport =
   | {
@@ -144,6 +157,8 @@ export type BalancerReport =
        * is absent once its counts no longer change: they remain valid.
        */
       readonly outcomes?: Outcomes;
+      /** By replica id: replicas whose last requests all hung or broke off, at least five. Older balancers omit it. */
+      readonly broken?: BrokenReplicas;
     }
   /** The TLS files changed. `problem`: why the old pair stays in force; null when the new one is. */
   | { readonly type: 'tls'; readonly problem: string | null }

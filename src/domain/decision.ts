@@ -1,6 +1,6 @@
 import type { CanarySummary } from './canary.ts';
 import type { LoadSignals } from './load-signals.ts';
-import type { BalancerReplica } from './balancer-link.ts';
+import type { BalancerReplica, BrokenReplicas } from './balancer-link.ts';
 import { expectedReplica, measuredStartSeconds, type ExpectedReplica } from './expected-replica.ts';
 import { endpointSet, trafficSplit, type EndpointCandidate } from './endpoint-set.ts';
 import { type Change, type NewEvent, type ReplicaRecord, type ServiceMemory, type ServiceRecord, subjectEvent } from './records.ts';
@@ -29,6 +29,8 @@ export interface World {
   readonly load: LoadReport | undefined;
   /** Requests in flight by replica id, as far as the balancer reported them. */
   readonly inFlight?: Readonly<Record<string, number>>;
+  /** Replicas whose last requests all got no complete response, as the balancers report. */
+  readonly broken?: BrokenReplicas;
   /** Whether every provider's machines were listed since this process began. Before, surplus replicas are unknown. */
   readonly isInventoryKnown: boolean;
   /** Why the requests to a canary show that it is worse, as a sentence for users; undefined while they do not. */
@@ -145,6 +147,16 @@ export class Draft {
 
   report(id: number): ReplicaReport {
     return this.world.reports.get(id) ?? noReport;
+  }
+
+  /** The number of launches so far. */
+  get launches(): number {
+    return this.#launch.length;
+  }
+
+  /** The id that the next launched replica will have. */
+  get nextReplicaId(): number {
+    return this.world.service.nextReplicaId + this.launches;
   }
 
   launch(launch: Launch): void {

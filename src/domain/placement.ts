@@ -109,6 +109,8 @@ export interface OccupiedLocation {
   readonly zone?: string | null | undefined;
   /** Absent: unknown, which counts as spot. */
   readonly spot?: boolean;
+  /** Whether the replica was ready and fails its probes: another location is likelier to serve. */
+  readonly isFailing?: boolean;
 }
 
 /** All inputs of the choice besides the offers. */

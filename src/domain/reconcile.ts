@@ -14,13 +14,14 @@ import { sleepOrWake } from './replica/sleep.ts';
 import { policyAt } from './replica-schedule.ts';
 import type { ReplicaEnd } from './replica/replica-report.ts';
 import { finalStates, isAlive, isEnded, isFailed } from './replica/replica-state.ts';
-import { needsReplacement, silentToEnd, type SilentReplica } from './replica/silent-machines.ts';
+import { silentToEnd } from './replica/silent-machines.ts';
 import { attemptsAtOnce, isRolledOut, isSameProbe, isSameProgram, planRollout, provenVersionOf, surgeOf } from './rollout.ts';
 import { firstToEnd } from './spot/hedge.ts';
 import { marketOf, type MarketCounts } from './spot/markets.ts';
 import { hedgeFor, splitByMarket, spotWait } from './spot/split-by-market.ts';
 import { serviceState, type ServiceState } from './service-state.ts';
 import type { ReplicaPolicy, Task } from './task.ts';
+import { unansweringReplicas, withoutReplacement } from './unanswering.ts';
 import { advanceUpdate, isAccepted, isBlueGreen, isStaged, withdrawShare } from './update-stage.ts';
 
 /** Decides the next actions for a service. Pure: the same world gives the same decision. */
@@ -34,12 +35,12 @@ export function reconcile(world: World): Decision {
   if (task?.service === undefined) return draft.decision();
   const { gracefulTerminationSeconds } = task.service;
   const replicaPolicy = policyAt(task.service.replicaPolicy, world.now);
-  const silent = silentReplicas(draft);
+  const unanswering = unansweringReplicas(draft, replicaPolicy);
   const interrupted = draft.living.flatMap(({ id, state }) => {
     const { notice } = draft.report(id);
     return notice === undefined ? [] : [{ id, state, notice }];
   });
-  const replaced = new Set([...silent, ...interrupted].map(({ id }) => id));
+  const replaced = new Set([...unanswering, ...interrupted].map(({ id }) => id));
   const present = draft.replicas.filter(({ id }) => !replaced.has(id));
   const target = autoscale(draft, { task, policy: replicaPolicy }, present);
   const desired = target === 0 && replicaPolicy.minReplicas === 0 ? 0 : target + replicaPolicy.numOverprovision;
@@ -69,7 +70,8 @@ export function reconcile(world: World): Decision {
   const isApart = isBlueGreen(draft.memory, fallback);
   const launched = [goal.version, goal.fallback ?? goal.version];
   const markets = splitByMarket(world, { launched, remaining, moved, isApart, replaced: onDemand, target, desired });
-  scale(draft, task, { remaining, goal: { ...goal, markets, atLeast: target }, gateFor });
+  const lost = withoutReplacement(unanswering, remaining);
+  scale(draft, task, { remaining, goal: { ...goal, markets, atLeast: target }, gateFor, lost });
   const readyOthers = serving.filter(({ state }) => state === 'READY').length;
   const facts = { readyOthers, desired, graceMs: gracefulTerminationSeconds * 1_000, now: world.now };
   for (const id of interruptedToDrain(interrupted, facts))
@@ -77,12 +79,7 @@ export function reconcile(world: World): Decision {
   const readyUnmoved = remaining.filter(({ state }) => state === 'READY').length;
   for (const id of movedToDrain(moved, readyUnmoved, desired))
     draft.stop(id, { cause: 'interruption', reason: draft.report(id).recommendation ?? '' });
-  for (const { id, answers } of silentToEnd(silent, readyOthers, desired)) {
-    const { machine } = draft.report(id);
-    if (machine.type !== 'silent' && machine.type !== 'back') continue;
-    // A replica that answers may have requests to finish, so it drains as an interrupted one.
-    draft.stop(id, { cause: answers ? 'interruption' : machine.cause, reason: machine.reason, killed: true });
-  }
+  for (const { id, end } of silentToEnd(unanswering, readyOthers, desired)) draft.stop(id, end);
   finishUpdate(draft, desired);
   reportState(draft, desired, gaveUp);
   return draft.decision();
@@ -189,19 +186,6 @@ function finishUpdate(draft: Draft, target: number): void {
   draft.event({ at: now, cause: 'updated', message });
 }
 
-/** The replicas with silent machines that do not count as serving. */
-function silentReplicas(draft: Draft): readonly SilentReplica[] {
-  return draft.living.flatMap(({ id, state }): readonly SilentReplica[] => {
-    const { machine, ...report } = draft.report(id);
-    if (machine.type !== 'silent' && machine.type !== 'back') return [];
-    const { isEnding, isWidespread } = machine;
-    const answers = state === 'READY' && report.answers;
-    const respondingForMs = machine.type === 'back' ? draft.world.monotonic - machine.since : undefined;
-    const replica = { id, state, answers, isEnding, isWidespread, respondingForMs };
-    return needsReplacement(replica) ? [replica] : [];
-  });
-}
-
 /** The number of replicas that the load requires, within the bounds of the policy and without overprovisioning. */
 function autoscale(
   draft: Draft,
@@ -260,10 +244,13 @@ function scale(
     remaining,
     goal,
     gateFor,
+    lost,
   }: {
     readonly remaining: readonly ReplicaRecord[];
     readonly goal: Parameters<typeof planRollout>[1];
     readonly gateFor: (version: number) => LaunchGate;
+    /** See `withoutReplacement`. */
+    readonly lost: readonly string[];
   },
 ): void {
   const { now, isInventoryKnown, service, inFlight } = draft.world;
@@ -317,7 +304,9 @@ function scale(
     }
     if (!budget.allows({ version, market })) continue;
     launched.set(version, (launched.get(version) ?? 0) + 1);
-    draft.launch({ version, market, reason: `${desiredText}.` });
+    const inPlaceOf = lost[draft.launches];
+    const reason = inPlaceOf === undefined ? `${desiredText}.` : `${inPlaceOf}; replica ${draft.nextReplicaId} is launched in its place.`;
+    draft.launch({ version, market, reason });
   }
   // Without these, the limit would seem to end with each backoff.
   for (const launch of delayed) budget.allows(launch);

@@ -201,6 +201,8 @@ export interface ReplicaPolicy {
   readonly schedule?: readonly ScheduleEntry[] | undefined;
   /** Absent: `cheapest`. */
   readonly wake?: (typeof wakes)[number] | undefined;
+  /** Whether a failing replica is replaced before it ends. Absent: it is. */
+  readonly earlyReplacement?: boolean | undefined;
 }
 
 /** The closed list of values of `scale_to_zero`: what happens to the last replica when the service needs none. */

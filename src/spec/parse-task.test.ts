@@ -105,6 +105,7 @@ service:
     min_replicas: 0
     max_replicas: 4
     num_overprovision: 1
+    early_replacement: false
     target_qps_per_replica: {A100-80GB: 2.5, l4: 1, "tpu-v5e:4": 3, RTX_4090: 2}
     upscale_delay_seconds: 10
     downscale_delay_seconds: 20
@@ -148,6 +149,7 @@ service:
       minReplicas: 0,
       maxReplicas: 4,
       numOverprovision: 1,
+      earlyReplacement: false,
       targetQpsPerReplica: { 'A100-80GB': 2.5, l4: 1, 'tpu-v5e:4': 3, RTX_4090: 2 },
       upscaleDelaySeconds: 10,
       downscaleDelaySeconds: 20,

@@ -183,6 +183,11 @@ resources: {ports: 80}
 service: {replica_policy: {min_replicas: 0, max_replicas: 1, target_qps_per_replica: 1, wake: ▸fast}}
 => service.replica_policy.wake: must be one of cheapest or fastest, found text 'fast'
 
+# early replacement as a number
+resources: {ports: 80}
+service: {replica_policy: {min_replicas: 1, early_replacement: ▸18}}
+=> service.replica_policy.early_replacement: expected true or false, found the number 18
+
 # spot settings without spot
 resources: {ports: 80}
 service: {replica_policy: {min_replicas: 1, dynamic_ondemand_fallback: ▸true, spot_placer: ▸Dynamic_Fallback}}

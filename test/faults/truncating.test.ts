@@ -24,7 +24,8 @@ test.each(['close', 'reset'] as const)('a replica that truncates all replies (%s
       // Five and those in flight; again after each ejection of 10 s and more, on a slow machine.
       const rounds = 1 + (traffic.outcomes.at(-1)?.endedAt ?? 0) / 10_000 - (traffic.outcomes[0]?.startedAt ?? 0) / 10_000;
       expect(truncated.length).toBeLessThanOrEqual(rounds * (5 + width));
-      await countsAtZero(balancer);
+      const { broken } = await countsAtZero(balancer);
+      expect(broken).toEqual({ 1: { hung: 0, cutOff: truncated.length, seconds: expect.any(Number) } });
     },
   );
 });

@@ -14,7 +14,7 @@ const mostDoubledMs = 120_000;
 /** A stand-in ends within this time after its spot replica was ready, ms: some passes, also of a restarted control. */
 const longestStandInMs = 10_000;
 
-/** A machine that was silent may have its replacement beside it for so long, ms: two polls and its second chance. */
+/** A replica that failed may have its replacement beside it for so long, ms: two polls and a machine's second chance. */
 const mostReturningMs = 30_000;
 
 /** Checks the invariants of a run after each of its steps. `check` throws an error that names the broken one. */
@@ -22,7 +22,7 @@ export class Invariants {
   readonly #world: World;
   readonly #scenario: Scenario;
   #ready: ReadonlySet<number> = new Set();
-  /** Machines whose replicas may have a replacement: interrupted and silent ones, and until when (monotonic ms). */
+  /** Machines whose replicas may have a replacement: interrupted, silent and failing ones, and until when (monotonic ms). */
   readonly #replacedUntil = new Map<string, number>();
   /** Ready spot replicas of the last checks; `at`: monotonic ms. */
   readonly #readySpot: { readonly at: number; readonly count: number }[] = [];
@@ -51,6 +51,10 @@ export class Invariants {
       if (goneReason !== undefined || notice !== undefined) this.#replacedUntil.set(id, Infinity);
       else if (silence !== undefined) this.#replacedUntil.set(id, Math.max(this.#replacedUntil.get(id) ?? 0, now + mostReturningMs));
     }
+    // One that fails its probes may have a replacement at once: a wall clock that jumps makes the failure look older.
+    for (const { machineId, state } of replicas)
+      if (machineId !== null && state === 'NOT_READY')
+        this.#replacedUntil.set(machineId, Math.max(this.#replacedUntil.get(machineId) ?? 0, now + mostReturningMs));
     const isReplaced = ({ machineId }: ReplicaRecord): boolean => machineId !== null && now < (this.#replacedUntil.get(machineId) ?? 0);
     const counted = replicas.filter((one) => isAlive(one.state) && !isReplaced(one));
     const most = this.#scenario.mostReplicas + this.#standIns(counted);

@@ -158,7 +158,7 @@ export class World {
           applied: async () => true,
           get view() {
             reports += 1;
-            return { connected: true, inFlight: {}, queued: 0, outcomes: {}, hellos: 1, reports, ...currentView() };
+            return { connected: true, inFlight: {}, queued: 0, outcomes: {}, broken: {}, hellos: 1, reports, ...currentView() };
           },
           open: (listeners) => {
             this.#listeners = listeners;

@@ -46,6 +46,10 @@ const ofSlot = {
   avoidedUntil: 5,
   isStalled: 6,
   isGivenUp: 7,
+  hung: 8,
+  cutOff: 9,
+  brokenSince: 10,
+  brokenAt: 11,
 } as const;
 
 type SlotFigure = keyof typeof ofSlot;

@@ -9,6 +9,10 @@ export class SharedHealthRecord implements HealthRecord {
   readonly #ejections: number;
   readonly #ejectedUntil: number;
   readonly #avoidedUntil: number;
+  readonly #hung: number;
+  readonly #cutOff: number;
+  readonly #brokenSince: number;
+  readonly #brokenAt: number;
 
   constructor(board: Board, slot: number) {
     this.#cells = board.cells;
@@ -17,10 +21,50 @@ export class SharedHealthRecord implements HealthRecord {
     this.#ejections = board.slotCell('ejections', slot);
     this.#ejectedUntil = board.slotCell('ejectedUntil', slot);
     this.#avoidedUntil = board.slotCell('avoidedUntil', slot);
+    this.#hung = board.slotCell('hung', slot);
+    this.#cutOff = board.slotCell('cutOff', slot);
+    this.#brokenSince = board.slotCell('brokenSince', slot);
+    this.#brokenAt = board.slotCell('brokenAt', slot);
   }
 
   countFailure(): number {
     return Atomics.add(this.#cells, this.#failures, 1) + 1;
+  }
+
+  countBroken(how: 'hung' | 'cutOff'): void {
+    Atomics.add(this.#cells, how === 'hung' ? this.#hung : this.#cutOff, 1);
+  }
+
+  get hung(): number {
+    return Atomics.load(this.#cells, this.#hung);
+  }
+
+  set hung(count: number) {
+    Atomics.store(this.#cells, this.#hung, count);
+  }
+
+  get cutOff(): number {
+    return Atomics.load(this.#cells, this.#cutOff);
+  }
+
+  set cutOff(count: number) {
+    Atomics.store(this.#cells, this.#cutOff, count);
+  }
+
+  get brokenSince(): number {
+    return msOf(Atomics.load(this.#cells, this.#brokenSince));
+  }
+
+  set brokenSince(time: number) {
+    Atomics.store(this.#cells, this.#brokenSince, tickOf(time));
+  }
+
+  get brokenAt(): number {
+    return msOf(Atomics.load(this.#cells, this.#brokenAt));
+  }
+
+  set brokenAt(time: number) {
+    Atomics.store(this.#cells, this.#brokenAt, tickOf(time));
   }
 
   get failures(): number {

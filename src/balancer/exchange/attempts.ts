@@ -117,7 +117,7 @@ export class Attempt {
   readonly replica: Replica;
   stream: ReplicaStream | undefined;
   verdict: HeadVerdict | undefined;
-  /** Counted as an error; see `countError`. */
+  /** Counted as an error; see `judgeFailure`. */
   hasErred = false;
   /** How many of `waitLimitsMs` it outlasted; see `countWaits`. */
   waits = 0;

@@ -12,7 +12,7 @@ import { isGrpc } from '../http1/grpc-request.ts';
 import * as own from './balancer-responses.ts';
 import { ownLines } from './own-lines.ts';
 import type { ReplicaStream, ReplicaStreamUser } from '../replicas/replica-stream.ts';
-import { countError, judgeDialError, isEndOfIdle, isOwnShortage, judgeEnd, judgeFailure, judgeHead } from './replica-verdict.ts';
+import { judgeDialError, isEndOfIdle, isOwnShortage, judgeEnd, judgeFailure, judgeHead, judgeStalled } from './replica-verdict.ts';
 import { Attempt, Attempts, expectedWaitNow, QueuedRequest, type QueuedRequestListener } from './attempts.ts';
 import type { FailedAttempt } from './retry-decision.ts';
 import { isTooLarge, Upload } from './upload.ts';
@@ -338,7 +338,7 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
     const attempt = this.#isAnswered ? undefined : this.#attempt;
     const decision = attempt === undefined ? 'stays' : this.#attempts.decideStalled(attempt, this.#upload, this.#elapsed());
     if (decision === 'stays') return this.#setDeadline(this.#context.deadlines.in(replicaCheckIntervalMs));
-    if (attempt !== undefined) countError(this.#context, attempt);
+    if (attempt !== undefined) judgeStalled(this.#context, attempt);
     const unresponsive = own.replicaUnresponsive(this.#context.config);
     return decision === 'fails' ? this.#answer(unresponsive) : this.#next('move', unresponsive);
   }

@@ -48,6 +48,7 @@ export function judgeHead(context: BalancerContext, attempt: Attempt, head: Resp
   const { replica } = attempt;
   const pauseSeconds = status === 429 || status === 503 ? retryAfterSeconds(head) : undefined;
   attempt.verdict = pauseSeconds !== undefined ? 'busy' : status >= 500 ? 'failed' : 'good';
+  replica.health.recordHead();
   countWaits(context, attempt, ms);
   if (context.replicas.hasVersions) context.metrics.replied(replica.slot, ms);
   if (status >= 500) countError(context, attempt);
@@ -59,7 +60,7 @@ export function judgeHead(context: BalancerContext, attempt: Attempt, head: Resp
 
 /** The response came to its end: a success, unless it is a gRPC response without its status. */
 export function judgeEnd(context: BalancerContext, attempt: Attempt, request: RequestHead, head: ResponseHead, trailers: Trailers): void {
-  if (attempt.verdict !== 'good') return undefined;
+  if (attempt.verdict !== 'good') return attempt.replica.health.recordComplete();
   if (!(isGrpc(request) && lacksGrpcStatus(head, trailers))) return attempt.replica.health.recordSuccess();
   recordFailure(context, attempt.replica, false);
   return countError(context, attempt);
@@ -69,12 +70,19 @@ export function judgeEnd(context: BalancerContext, attempt: Attempt, request: Re
 export function judgeFailure(context: BalancerContext, attempt: Attempt, reason: SuspectReason | undefined): void {
   const { replica, verdict } = attempt;
   countError(context, attempt);
+  replica.health.recordBroken(context.deadlines.now, reason === 'timeout' ? 'hung' : 'cutOff');
   if (verdict !== 'failed') recordFailure(context, replica, false);
   if (reason !== undefined) context.suspect(replica.id, reason);
 }
 
+/** Counts an attempt that leaves a replica without a first byte. The replica may be busy, so this ejects nothing. */
+export function judgeStalled(context: BalancerContext, attempt: Attempt): void {
+  countError(context, attempt);
+  attempt.replica.health.recordBroken(context.deadlines.now, 'hung');
+}
+
 /** Counts the attempt as an error of the replica's version; later calls do nothing. */
-export function countError({ metrics, replicas }: BalancerContext, attempt: Attempt): void {
+function countError({ metrics, replicas }: BalancerContext, attempt: Attempt): void {
   if (attempt.hasErred || !replicas.hasVersions) return;
   attempt.hasErred = true;
   metrics.erred(attempt.replica.slot, attempt.verdict !== undefined);

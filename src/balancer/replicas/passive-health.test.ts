@@ -75,3 +75,33 @@ test('a record by one thread counts for all threads and only that replica', () =
   expect(fail(second, 2, 0)).toEqual([false, true]);
   expect([first.isEjected(0), second.isEjected(0), healthOf(board, 4).isEjected(0)]).toEqual([true, true, false]);
 });
+
+const none = { waiting: 0, since: 0, now: 90_000 };
+
+test('five requests in a row without a complete response are reported with their span', () => {
+  const health = healthOf();
+  for (const [index, how] of (['hung', 'hung', 'cutOff', 'cutOff'] as const).entries()) health.recordBroken(1_000 + index * 10_000, how);
+  expect(health.broken(none)).toBeUndefined();
+  health.recordBroken(71_000, 'cutOff');
+  expect(health.broken(none)).toEqual({ hung: 2, cutOff: 3, seconds: 70 });
+});
+
+test('a begun response forgets hung requests, and a complete one those that broke off', () => {
+  const health = healthOf();
+  for (let count = 0; count < 6; count += 1) health.recordBroken(1_000, 'hung');
+  health.recordHead();
+  expect(health.broken(none)).toBeUndefined();
+  for (let count = 0; count < 6; count += 1) health.recordBroken(50_000 + count * 1_000, 'cutOff');
+  health.recordHead();
+  expect(health.broken(none)).toEqual({ hung: 0, cutOff: 6, seconds: 5 });
+  health.recordComplete();
+  expect(health.broken(none)).toBeUndefined();
+});
+
+test('requests that wait at a silent replica count, from the start of the silence', () => {
+  const health = healthOf();
+  expect(health.broken({ waiting: 4, since: 20_000, now: 90_000 })).toBeUndefined();
+  expect(health.broken({ waiting: 5, since: 20_000, now: 90_000 })).toEqual({ hung: 5, cutOff: 0, seconds: 70 });
+  health.recordBroken(10_000, 'hung');
+  expect(health.broken({ waiting: 4, since: 20_000, now: 90_000 })).toEqual({ hung: 5, cutOff: 0, seconds: 80 });
+});

@@ -1,3 +1,5 @@
+import type { BrokenRequests } from '../../domain/balancer-link.ts';
+
 /** Consecutive failures that eject a replica for a while; same as Envoy's outlier detection. */
 const failuresToEject = 5;
 /**
@@ -22,8 +24,23 @@ export interface HealthRecord {
   ejections: number;
   ejectedUntil: number;
   avoidedUntil: number;
+  /** Requests without a first byte, since the last one that got one. */
+  hung: number;
+  /** Requests whose connection or response broke off, since the last complete response. */
+  cutOff: number;
+  /** The first and the last of these requests. */
+  brokenSince: number;
+  brokenAt: number;
+  countBroken(how: 'hung' | 'cutOff'): void;
   /** Adds one to `failures` atomically; returns the new number. */
   countFailure(): number;
+}
+
+/** Requests that wait for the first byte of a replica that is silent since `since`. Times are monotonic ms. */
+interface WaitingRequests {
+  readonly waiting: number;
+  readonly since: number;
+  readonly now: number;
 }
 
 /** What requests reveal about one replica, between probes. Times are monotonic ms. Pure. */
@@ -51,6 +68,36 @@ export class PassiveHealth {
   recordSuccess(): void {
     // Without the check, each success would evict the mostly zero cell from the other processors' caches.
     if (this.#record.failures !== 0) this.#record.failures = 0;
+    this.recordComplete();
+  }
+
+  /** A response of any status came to its end. */
+  recordComplete(): void {
+    if (this.#record.cutOff !== 0) this.#record.cutOff = 0;
+  }
+
+  /** A response has begun: the replica does not hang. */
+  recordHead(): void {
+    if (this.#record.hung !== 0) this.#record.hung = 0;
+  }
+
+  /** A request got no complete response: it waited in vain for its first byte (`hung`), or broke off. */
+  recordBroken(now: number, how: 'hung' | 'cutOff'): void {
+    if (this.#record.hung + this.#record.cutOff === 0) this.#record.brokenSince = now;
+    this.#record.brokenAt = now;
+    this.#record.countBroken(how);
+  }
+
+  /**
+   * The requests in a row without a complete response, with those that wait at a silent replica now; undefined while they
+   * are too few to prove anything.
+   */
+  broken({ waiting, since, now }: WaitingRequests): BrokenRequests | undefined {
+    const { hung, cutOff, brokenSince, brokenAt } = this.#record;
+    const ended = hung + cutOff;
+    if (ended + waiting < failuresToEject) return undefined;
+    const [first, last] = [ended > 0 ? brokenSince : since, waiting > 0 ? now : brokenAt];
+    return { hung: hung + waiting, cutOff, seconds: Math.floor((last - first) / 1_000) };
   }
 
   /**

@@ -1,7 +1,8 @@
-import type { SuspectReason } from '../../domain/balancer-link.ts';
+import type { BrokenReplicas, SuspectReason } from '../../domain/balancer-link.ts';
 import { type Board, msOf } from '../board/board.ts';
 import type { SlottedReplica } from './replica.ts';
 import { SharedHealthRecord } from '../board/health-record.ts';
+import { PassiveHealth } from './passive-health.ts';
 
 /** A mark outlasts the interval between two checks. */
 const markMs = 1_000;
@@ -19,6 +20,17 @@ export class StallWatch {
 
   constructor(board: Board) {
     this.#board = board;
+  }
+
+  /** The replicas whose last requests all got no complete response; undefined: none. `now`: monotonic ms. */
+  broken(replicas: readonly SlottedReplica[], now: number): BrokenReplicas | undefined {
+    const found = replicas.flatMap(({ id, slot }) => {
+      const { isStalled, unanswered, silentSince: since } = this.#activityOf(slot, now);
+      const health = new PassiveHealth(new SharedHealthRecord(this.#board, slot));
+      const broken = health.broken({ waiting: isStalled ? unanswered : 0, since, now });
+      return broken === undefined ? [] : [[id, broken] as const];
+    });
+    return found.length === 0 ? undefined : Object.fromEntries(found);
   }
 
   /** `now`: monotonic ms. */

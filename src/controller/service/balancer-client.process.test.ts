@@ -63,11 +63,11 @@ test('a successor gets the newest set; its count restarts; the view is empty bet
           [0, 3],
           [5, 3],
         ],
-        { connected: true, inFlight: { 1: 2 }, queued: 3, outcomes: {}, reports: 2, hellos: 1 },
+        { connected: true, inFlight: { 1: 2 }, queued: 3, outcomes: {}, broken: {}, reports: 2, hellos: 1 },
       ]);
       balancer.end();
       await waitFor('the link to break', () => !client.view.connected);
-      expect(client.view).toEqual({ connected: false, inFlight: {}, queued: 0, outcomes: {}, reports: 2, hellos: 1 });
+      expect(client.view).toEqual({ connected: false, inFlight: {}, queued: 0, outcomes: {}, broken: {}, reports: 2, hellos: 1 });
       balancer = new FakeBalancer(path, 2);
       await waitFor('the successor', () => balancer.received.join('').includes('"revision":7'));
       expect(await client.applied(7, 0)).toBe(false);
@@ -76,7 +76,7 @@ test('a successor gets the newest set; its count restarts; the view is empty bet
       await waitFor('its figures', () => arrivals.length === 3);
       expect([arrivals[2], client.view, await client.applied(7, 0)]).toEqual([
         [4, 0],
-        { connected: true, inFlight: { 1: 1 }, queued: 0, outcomes: {}, reports: 3, hellos: 2 },
+        { connected: true, inFlight: { 1: 1 }, queued: 0, outcomes: {}, broken: {}, reports: 3, hellos: 2 },
         true,
       ]);
     } finally {

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { BalancerReport, ReplicasCommand, SuspectReason } from '../../domain/balancer-link.ts';
+import type { BalancerReport, BrokenReplicas, ReplicasCommand, SuspectReason } from '../../domain/balancer-link.ts';
 import { addOutcomes, boundOutcomes, outcomesSince, type Outcomes } from '../../domain/outcomes.ts';
 import type { CancelTimer, Clock } from '../../shared/clock.ts';
 import { splitLines } from '../../shared/lines.ts';
@@ -32,6 +32,8 @@ export interface BalancerView {
    * several versions.
    */
   readonly outcomes: Outcomes;
+  /** Replicas whose last requests all got no complete response. */
+  readonly broken: BrokenReplicas;
   /** Number of stats reports received: a caller can wait for a fresh one. */
   readonly reports: number;
   /** Number of hellos received: from the same balancer again, its successor, or another one. */
@@ -71,7 +73,7 @@ export class BalancerClient implements EndpointSink {
   /** The process's last report; undefined until the first one, as above. */
   #lastOutcomes: Outcomes | undefined;
   #tlsProblem: string | null = null;
-  #view: BalancerView = { connected: false, inFlight: {}, queued: 0, outcomes: {}, reports: 0, hellos: 0 };
+  #view: BalancerView = { connected: false, inFlight: {}, queued: 0, outcomes: {}, broken: {}, reports: 0, hellos: 0 };
 
   /** `to`: the path of the balancer's Unix socket, or a function that dials it. */
   constructor(to: string | DialBalancer, clock: Clock, log: Logger, options: BalancerClientOptions = {}) {
@@ -100,7 +102,7 @@ export class BalancerClient implements EndpointSink {
     while (!signal.aborted) {
       await this.#connection(listeners, signal);
       this.#appliedRevision = 0;
-      this.#view = { ...this.#view, connected: false, inFlight: {}, queued: 0 };
+      this.#view = { ...this.#view, connected: false, inFlight: {}, queued: 0, broken: {} };
       this.#options.onNews?.();
       await this.#clock.sleep(this.#options.reconnectMs ?? reconnectMs, signal);
     }
@@ -213,8 +215,9 @@ export class BalancerClient implements EndpointSink {
       case 'stats': {
         const count = Math.max(0, report.requestsTotal - (this.#lastTotal ?? report.requestsTotal));
         this.#lastTotal = report.requestsTotal;
-        const { inFlight, queued } = report;
-        this.#view = { ...this.#view, inFlight, queued, outcomes: this.#addOutcomes(report.outcomes), reports: this.#view.reports + 1 };
+        const { inFlight, queued, broken = {} } = report;
+        const outcomes = this.#addOutcomes(report.outcomes);
+        this.#view = { ...this.#view, inFlight, queued, outcomes, broken, reports: this.#view.reports + 1 };
         listeners.arrivals(count, report.queued);
         break;
       }

@@ -4,7 +4,7 @@ import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { FakeClock } from '../../../test/support/fake-clock.ts';
 import type { EdgeProxyMember } from '../../domain/edge-proxy/edge-proxy.ts';
-import type { ReplicasCommand } from '../../domain/balancer-link.ts';
+import type { BrokenReplicas, ReplicasCommand } from '../../domain/balancer-link.ts';
 import type { Outcomes } from '../../domain/outcomes.ts';
 import { splitLines } from '../../shared/lines.ts';
 import { BalancerFleet } from './balancer-fleet.ts';
@@ -23,6 +23,7 @@ class Balancer {
   readonly inFlight = new Map<number, number>();
   /** Undefined while the set has one version. */
   outcomes: Outcomes | undefined;
+  broken: BrokenReplicas | undefined;
   #startedAt = 1;
   #links: Duplex[] = [];
 
@@ -60,8 +61,9 @@ class Balancer {
 
   report(): void {
     const inFlight = Object.fromEntries(this.inFlight);
+    const { total: requestsTotal, outcomes, broken } = this;
     for (const link of this.#links)
-      this.#say(link, { type: 'stats', at: 0, requestsTotal: this.total, errorsTotal: 0, inFlight, queued: 0, outcomes: this.outcomes });
+      this.#say(link, { type: 'stats', at: 0, requestsTotal, errorsTotal: 0, inFlight, queued: 0, outcomes, broken });
   }
 
   /** The balancer dies with its requests in flight. After its restart it counts from zero. */
@@ -355,5 +357,18 @@ test('outcomes of gone replicas are bounded, also those of removed balancers', a
   expect(fleet.view.outcomes).toMatchObject({ 250: counts(1) });
   setMembers([]);
   expect(Object.keys(fleet.view.outcomes)).toHaveLength(100);
+  fleet.close();
+});
+
+test('a replica counts as broken only while every balancer reports it', async () => {
+  const clock = new FakeClock();
+  const balancers = [new Balancer('a'), new Balancer('b')];
+  const fleet = fleetOf(balancers, clock);
+  await clock.advance(1_000);
+  const failed = { hung: 5, cutOff: 0, seconds: 60 };
+  for (const [index, one] of balancers.entries()) one.broken = index === 0 ? { 1: failed, 2: failed } : { 2: failed };
+  for (const one of balancers) one.report();
+  await clock.advance(100);
+  expect(fleet.view.broken).toEqual({ 2: failed });
   fleet.close();
 });

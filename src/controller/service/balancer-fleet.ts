@@ -1,5 +1,5 @@
 import type { EdgeProxies, EdgeProxyMember } from '../../domain/edge-proxy/edge-proxy.ts';
-import type { ReplicasCommand } from '../../domain/balancer-link.ts';
+import type { BrokenReplicas, ReplicasCommand } from '../../domain/balancer-link.ts';
 import { addOutcomes, boundOutcomes, type Outcomes } from '../../domain/outcomes.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Logger } from '../../shared/log.ts';
@@ -95,7 +95,8 @@ export class BalancerFleet implements EndpointSink {
     const connected = counting.length > 0 && counting.every(({ client }) => client.view.connected);
     // Also of those that do not count now: the sums never fall.
     const outcomes = [...this.#members.values()].reduce((sum, { client }) => addOutcomes(sum, client.view.outcomes), this.#earlierOutcomes);
-    return { connected, inFlight, queued, outcomes, reports: this.#rounds, hellos: this.#hellos };
+    const broken = brokenAtAll(counting.map(({ client }) => client.view.broken));
+    return { connected, inFlight, queued, outcomes, broken, reports: this.#rounds, hellos: this.#hellos };
   }
 
   send(command: ReplicasCommand): void {
@@ -196,4 +197,9 @@ export function openFleet(deps: OpenFleetDeps): BalancerPort {
       signal.addEventListener('abort', cancel, { once: true });
     },
   };
+}
+
+/** One balancer alone may lack the network to a replica. So a replica counts only if all of them report it. */
+function brokenAtAll([first = {}, ...others]: readonly BrokenReplicas[]): BrokenReplicas {
+  return Object.fromEntries(Object.entries(first).filter(([id]) => others.every((one) => one[id] !== undefined)));
 }

@@ -76,3 +76,101 @@ test('a hung replica is NOT_READY within 5 s while others drain', async () => {
     { minReplicas: 4 },
   );
 });
+
+/** Advances virtual time until a replica with this id exists. Returns how long it took, ms. */
+async function untilLaunched(world: World, id: number): Promise<number> {
+  const startedAt = world.clock.now();
+  while (!(await world.replicas()).some((replica) => replica.id === id)) {
+    if (world.clock.now() - startedAt > 120_000) throw new Error(`replica ${id} is not launched: ${(await world.states()).join()}`);
+    await world.clock.advance(250);
+    await world.clock.settle();
+  }
+  return world.clock.now() - startedAt;
+}
+
+test('without requests, the replacement of a hung replica is requested within 30 s', async () => {
+  await withWorld(
+    async (world) => {
+      await world.untilReady(2);
+      await world.clock.advance(5_000);
+      world.cloud.conduct.bootMs = 40_000;
+      world.hung.add(1);
+      expect(await untilLaunched(world, 3)).toBeLessThanOrEqual(30_000);
+      expect((await world.states()).slice(0, 2)).toEqual(['1 NOT_READY', '2 READY']);
+      expect((await world.historyOf(3))[0]?.[1]).toMatch(
+        /^The probes of replica 1 have failed for \d+ s; replica 3 is launched in its place\.$/,
+      );
+      await world.untilReady(2);
+      await world.untilStates(['1 FAILED_PROBING', '2 READY', '3 READY'], 20_000);
+      expect(world.cloud.living).toHaveLength(2);
+    },
+    { minReplicas: 2 },
+  );
+});
+
+test('a hung replica that answers before its replacement is ready serves again, and the replacement ends', async () => {
+  await withWorld(
+    async (world) => {
+      await world.untilReady(2);
+      world.cloud.conduct.bootMs = 60_000;
+      world.hung.add(1);
+      await untilLaunched(world, 3);
+      world.hung.delete(1);
+      await world.untilStates(['1 READY', '2 READY', '3 TERMINATED'], 30_000);
+      expect(world.sets.at(-1)?.toSorted()).toEqual([1, 2]);
+    },
+    { minReplicas: 2 },
+  );
+});
+
+test('a hung replica without a replacement in time ends after its grace', async () => {
+  await withWorld(
+    async (world) => {
+      await world.untilReady(2);
+      world.cloud.conduct.bootMs = 600_000;
+      world.hung.add(1);
+      await untilLaunched(world, 3);
+      await world.clock.advance(140_000);
+      expect((await world.states()).slice(0, 3)).toEqual(['1 NOT_READY', '2 READY', '3 PROVISIONING']);
+      await world.untilStates(['1 FAILED_PROBING', '2 READY', '3 PROVISIONING'], 60_000);
+    },
+    { minReplicas: 2 },
+  );
+});
+
+test('a restart keeps the replacement of a hung replica', async () => {
+  await withWorld(
+    async (world) => {
+      await world.untilReady(2);
+      world.cloud.conduct.bootMs = 100_000;
+      world.hung.add(1);
+      await untilLaunched(world, 3);
+      for (let restart = 0; restart < 3; restart += 1) {
+        await world.crash();
+        await world.start();
+        await world.clock.advance(5_000);
+        expect((await world.states()).map((state) => state.replace('PENDING', 'PROVISIONING'))).toEqual([
+          '1 NOT_READY',
+          '2 READY',
+          '3 PROVISIONING',
+        ]);
+      }
+    },
+    { minReplicas: 2 },
+  );
+});
+
+test('a replica that passes its probes while its requests fail is replaced', async () => {
+  await withWorld(
+    async (world) => {
+      await world.untilReady(2);
+      await world.clock.advance(120_000);
+      world.balancer = { broken: { 1: { hung: 9, cutOff: 0, seconds: 61 } } };
+      await world.untilStates(['1 FAILED_PROBING', '2 READY', '3 READY'], 60_000);
+      expect((await world.historyOf(3))[0]?.[1]).toBe(
+        'The last 9 requests at replica 1 failed for 61 s (9 hung, 0 broke off); replica 3 is launched in its place.',
+      );
+    },
+    { minReplicas: 2 },
+  );
+});

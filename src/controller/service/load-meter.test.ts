@@ -10,6 +10,7 @@ const aView = (change: Partial<BalancerView> = {}): BalancerView => ({
   reports: 1,
   hellos: 1,
   outcomes: {},
+  broken: {},
   ...change,
 });
 

@@ -244,6 +244,7 @@ export class Reconciler implements Loop {
       reports: reports.all,
       load: this.#load.report(this.#balancer.view, service.memory.autoscaler !== null),
       inFlight: this.#balancer.view.inFlight,
+      broken: this.#balancer.view.broken,
       isInventoryKnown: this.#isInventoryKnown,
       ...this.#canary.compare(service, replicas, this.#balancer.view.outcomes),
       zoneHistories: this.#context.zones.histories,

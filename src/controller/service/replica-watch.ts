@@ -194,7 +194,8 @@ async function probeOnce(
   const answer = { ...result, detail: redact(result.detail) };
   for (const cancel of slow) cancel();
   if (signal.aborted) return undefined;
-  const verdict = judgeProbe({ ...handle.record, isSilent: isSilent() }, answer.passed, service.readinessProbe, context.clock.now());
+  const [now, waitedMs] = [context.clock.now(), context.clock.monotonic() - askedAt];
+  const verdict = judgeProbe({ ...handle.record, isSilent: isSilent() }, answer.passed, service.readinessProbe, now, now - waitedMs);
   const change = { firstProbeFailureAt: verdict.firstProbeFailureAt };
   if (verdict.event?.type === 'stop-requested') {
     const span =

@@ -3,12 +3,12 @@ import { FakeClock } from '../../../test/support/fake-clock.ts';
 import { hangMs, watchForHang } from './hang-watch.ts';
 
 /** A watched process whose heartbeats and CPU waits the test sets. */
-function aWatch() {
+function aWatch(limitMs = hangMs) {
   const clock = new FakeClock();
   const process = { heartbeats: 0, waitedMs: 0, isStopped: false };
   let hangs = 0;
   const watched = { heartbeats: () => process.heartbeats, waitedMs: () => process.waitedMs, isStopped: () => process.isStopped };
-  const cancel = watchForHang(watched, clock, () => (hangs += 1));
+  const cancel = watchForHang(watched, clock, () => (hangs += 1), limitMs);
   return { clock, process, hangs: () => hangs, cancel };
 }
 
@@ -57,4 +57,13 @@ test('a cancelled watch reports nothing', async () => {
   cancel();
   await clock.advance(60_000);
   expect([hangs(), clock.pendingTimers]).toEqual([0, 0]);
+});
+
+test('a starting process that gets no CPU has its whole limit of other time', async () => {
+  const { clock, process, hangs } = aWatch(60_000);
+  process.waitedMs += 1_000;
+  await clock.advance(60_000);
+  expect(hangs()).toBe(0);
+  await clock.advance(1_000);
+  expect(hangs()).toBe(1);
 });

@@ -8,7 +8,8 @@ export const hangMs = 15_000;
 /** A process that is found stopped this often in a row is hung. One that is stopped and continued at once is not. */
 const stoppedPolls = 2;
 
-interface Watched {
+/** A process and what the operating system says about it. */
+export interface Watched {
   readonly heartbeats: () => number;
   /** Total time for which the process waited for a CPU, ms. A busy machine is no hang. */
   readonly waitedMs: () => number;
@@ -17,11 +18,11 @@ interface Watched {
 }
 
 /**
- * Calls `onHang` once after `hangMs` of silence, or when the process stays stopped for two seconds. Does not count time
+ * Calls `onHang` once after `limitMs` of silence, or when the process stays stopped for two seconds. Does not count time
  * in which this process itself was stopped (a suspended machine), or in which the watched process was runnable but got
  * no CPU.
  */
-export function watchForHang(watched: Watched, clock: Clock, onHang: () => void): CancelTimer {
+export function watchForHang(watched: Watched, clock: Clock, onHang: () => void, limitMs = hangMs): CancelTimer {
   let silentMs = 0;
   let stopped = 0;
   let lastHeartbeats = watched.heartbeats();
@@ -46,7 +47,7 @@ export function watchForHang(watched: Watched, clock: Clock, onHang: () => void)
       return;
     }
     silentMs += Math.max(0, passed - starved);
-    if (silentMs < hangMs) return;
+    if (silentMs < limitMs) return;
     cancel();
     onHang();
   });

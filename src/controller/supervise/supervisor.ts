@@ -17,7 +17,7 @@ import { wholeEnv } from '../../shared/env.ts';
 import type { Logger } from '../../shared/log.ts';
 import { openLog } from '../../shared/system/log-file.ts';
 import { greet, type Greeting } from '../greeting.ts';
-import { watchForHang } from './hang-watch.ts';
+import { hangMs, watchForHang, type Watched } from './hang-watch.ts';
 import { lastErrorInLog, ProcessCrashes, type RecentCrashes } from './process-crashes.ts';
 
 /** A process that must keep running while it is desired. */
@@ -52,7 +52,9 @@ interface SupervisorDeps {
 /** A process that lived for this long was healthy. */
 const healthyMs = 30_000;
 const failingAfterDeaths = 6;
-const helloTimeoutMs = 15_000;
+const helloTimeoutMs = hangMs;
+/** A process that has no CPU for so long does not come up at all. */
+const longestHelloMs = 600_000;
 /** Between SIGTERM and SIGKILL for a balancer without a hello: on SIGTERM it ends its standby, which would go on. */
 const silentGraceMs = 1_000;
 /** A standby holds queued connections, which a new process would lose. It gets more time on a loaded machine. */
@@ -224,8 +226,7 @@ export class Supervisor {
       this.#standby = undefined;
       this.#deps.onUp(identity);
       this.#cancelRenewal = this.#renewIfOld(current);
-      const { heartbeats } = current;
-      const watched = { heartbeats, waitedMs: () => cpuWaitMs(identity.pid), isStopped: () => isStopped(identity.pid) };
+      const watched = { ...watchedOf(identity), heartbeats: current.heartbeats };
       const cancelWatch = watchForHang(watched, this.#deps.clock, () => this.#killHung(identity));
       await current.closed;
       this.#cancelRenewal();
@@ -279,8 +280,16 @@ export class Supervisor {
     signalProcess(identity, 'SIGKILL');
   }
 
-  #greet(): Promise<Greeting | undefined> {
-    return greet(this.#what.socketPath, { clock: this.#deps.clock, timeoutMs: helloTimeoutMs, signal: this.#stop.signal });
+  /** A known process has more time for its hello while it waits for a CPU. */
+  async #greet(limit = this.#stop.signal): Promise<Greeting | undefined> {
+    const { clock } = this.#deps;
+    const known = this.#silent;
+    const over = new AbortController();
+    const cancel = known === undefined ? undefined : watchForHang(watchedOf(known), clock, () => over.abort());
+    const timeoutMs = known === undefined ? helloTimeoutMs : longestHelloMs;
+    const greeting = await greet(this.#what.socketPath, { clock, timeoutMs, signal: AbortSignal.any([limit, over.signal]) });
+    cancel?.();
+    return greeting;
   }
 
   async #startAndGreet(): Promise<Greeting | undefined> {
@@ -294,18 +303,25 @@ export class Supervisor {
     if (isStarting) this.#silent = standby;
     this.#mayBeOld = isStarting;
     const hasExited = isStarting ? () => !isAlive(standby) : this.#spawn();
-    const deadline = clock.monotonic() + (isStarting ? standbyTimeoutMs : helloTimeoutMs);
-    while (!this.#stop.signal.aborted && clock.monotonic() < deadline) {
-      const greeting = await this.#greet();
-      if (greeting !== undefined) {
-        // Another process was quicker, such as the standby of a balancer that no supervisor knew.
-        if (this.#silent !== undefined && !sameProcess(this.#silent, greeting.identity)) await endProcess(this.#silent, 0, clock);
-        return greeting;
+    const over = new AbortController();
+    const limit = AbortSignal.any([this.#stop.signal, over.signal]);
+    const limitMs = isStarting ? standbyTimeoutMs : helloTimeoutMs;
+    const cancel = this.#silent === undefined ? undefined : watchForHang(watchedOf(this.#silent), clock, () => over.abort(), limitMs);
+    try {
+      while (!limit.aborted) {
+        const greeting = await this.#greet(limit);
+        if (greeting !== undefined) {
+          // Another process was quicker, such as the standby of a balancer that no supervisor knew.
+          if (this.#silent !== undefined && !sameProcess(this.#silent, greeting.identity)) await endProcess(this.#silent, 0, clock);
+          return greeting;
+        }
+        if (hasExited()) return undefined;
+        await clock.sleep(pollMs, limit);
       }
-      if (hasExited()) return undefined;
-      await clock.sleep(pollMs, this.#stop.signal);
+      return undefined;
+    } finally {
+      cancel?.();
     }
-    return undefined;
   }
 
   #spawn(): () => boolean {
@@ -330,6 +346,11 @@ export class Supervisor {
       closeSync(log);
     }
   }
+}
+
+/** Without heartbeats: until its hello, a process sends none. */
+function watchedOf({ pid }: ProcessIdentity): Watched {
+  return { heartbeats: () => 0, waitedMs: () => cpuWaitMs(pid), isStopped: () => isStopped(pid) };
 }
 
 interface EndOptions {

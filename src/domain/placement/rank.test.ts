@@ -54,6 +54,16 @@ test("equal candidates spread over regions, then zones, then keep the providers'
   expect(ordered).toEqual(['c', 'a2', 'a1', 'b1']);
 });
 
+test('among equal prices, a zone whose replica fails its probes comes last', () => {
+  const all = [candidate('a', 1, { zone: 'a1' }), candidate('a', 1, { zone: 'a2' }), candidate('b', 2)];
+  const occupied = [
+    { provider: 'stub', region: 'a', zone: 'a1', isFailing: true },
+    { provider: 'stub', region: 'a', zone: 'a2' },
+    { provider: 'stub', region: 'a', zone: 'a2' },
+  ];
+  expect(orderCandidates(all, facts({ occupied })).map(({ offer }) => offer.zone ?? offer.region)).toEqual(['a2', 'a1', 'b']);
+});
+
 test('ordered alternatives keep their order, others are compared by price alone', () => {
   const all = [candidate('a', 1, {}, 1), candidate('b', 5, {}, 0), candidate('c', 4, {}, 0)];
   expect(regions(all, { order: 'ordered' })).toEqual(['c', 'b', 'a']);

@@ -1,4 +1,4 @@
-import { kindOf, type Candidate, type PlacementFacts, type PlaceableOffer, type StartTimes } from '../placement.ts';
+import { kindOf, type Candidate, type OccupiedLocation, type PlacementFacts, type PlaceableOffer, type StartTimes } from '../placement.ts';
 import { spotZoneOf } from '../spot/placer.ts';
 import { refusalOf } from './refusals.ts';
 
@@ -15,9 +15,10 @@ type Rank = readonly number[];
  *    the service;
  * 3. while the service wakes with `wake: fastest`, the expected time until the replica is ready;
  * 4. the hourly price;
- * 5. how fast machines start there;
- * 6. the fewest replicas of the service (in the region, then in the zone);
- * 7. the order in which the providers returned the offers.
+ * 5. zones without a replica of the service that fails its probes;
+ * 6. how fast machines start there;
+ * 7. the fewest replicas of the service (in the region, then in the zone);
+ * 8. the order in which the providers returned the offers.
  */
 export function orderCandidates<C extends Candidate>(candidates: readonly C[], facts: PlacementFacts): readonly C[] {
   const rankOf = ranker(facts);
@@ -68,7 +69,8 @@ function ranker({
   const used = new Set(occupied.filter(({ spot }) => spot !== false).map(spotZoneOf));
   const classes = new Map(starts.map(({ kind, took }) => [kind, startClass(medianOf(took))]));
   const inRegion = Map.groupBy(occupied, ({ provider, region }) => `${provider}|${region}`);
-  const inZone = Map.groupBy(occupied, ({ provider, region, zone }) => `${provider}|${region}|${zone ?? ''}`);
+  const failing = new Set(occupied.filter(({ isFailing }) => isFailing).map(zoneOf));
+  const inZone = Map.groupBy(occupied, zoneOf);
   return (candidate) => {
     const { offer, alternative } = candidate;
     const region = `${offer.provider}|${offer.region}`;
@@ -79,12 +81,15 @@ function ranker({
       placer !== undefined && offer.spot && used.has(spotZoneOf(offer)) ? 1 : 0,
       readyStep(candidate, readySeconds),
       priceOf(candidate),
+      failing.has(zoneOf(offer)) ? 1 : 0,
       classes.size === 0 ? 0 : (classes.get(kindOf(offer)) ?? 0),
       inRegion.get(region)?.length ?? 0,
-      inZone.get(`${region}|${offer.zone ?? ''}`)?.length ?? 0,
+      inZone.get(zoneOf(offer))?.length ?? 0,
     ];
   };
 }
+
+const zoneOf = ({ provider, region, zone }: OccupiedLocation): string => `${provider}|${region}|${zone ?? ''}`;
 
 const placesOf = (zones: readonly string[] | undefined): ReadonlyMap<string, number> | undefined =>
   zones && new Map(zones.map((zone, index) => [zone, index]));

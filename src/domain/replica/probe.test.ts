@@ -12,6 +12,11 @@ const probe: ReadinessProbe = {
   failureThresholdSeconds: 180,
 };
 
+test('failures count from when the first failed probe was sent', () => {
+  const verdict = judgeProbe({ state: 'READY', firstProbeFailureAt: null }, false, probe, 20_000, 5_000);
+  expect(verdict.firstProbeFailureAt).toBe(5_000);
+});
+
 test('one failed probe makes a ready replica NOT_READY', () => {
   const verdict = judgeProbe({ state: 'READY', firstProbeFailureAt: null }, false, probe, 5_000);
   expect(verdict).toEqual({ event: { type: 'probe-failed' }, firstProbeFailureAt: 5_000 });

@@ -4,7 +4,7 @@ import type { ReadinessProbe } from '../task.ts';
 
 interface ProbedReplica {
   readonly state: ReplicaState;
-  /** Time of the first of the consecutive failures, ms; null when the last probe passed or there was none. */
+  /** When the first of the consecutive failed probes was sent, ms; null when the last probe passed or there was none. */
   readonly firstProbeFailureAt: number | null;
   /** Absent: no. A silent replica is first replaced; failed probes do not end it. */
   readonly isSilent?: boolean;
@@ -17,11 +17,11 @@ interface ProbeVerdict {
 
 /**
  * Verdict on a probe. A starting replica may fail for the initial delay, one that was ready for the failure threshold.
- * Both count from the first consecutive failure.
+ * Both count from when the first of the consecutive failed probes was sent (`sentAt`, by default `now`), as in SkyServe.
  */
-export function judgeProbe(replica: ProbedReplica, passed: boolean, probe: ReadinessProbe, now: number): ProbeVerdict {
+export function judgeProbe(replica: ProbedReplica, passed: boolean, probe: ReadinessProbe, now: number, sentAt = now): ProbeVerdict {
   if (passed) return { event: { type: 'probe-passed' }, firstProbeFailureAt: null };
-  const since = replica.firstProbeFailureAt ?? now;
+  const since = replica.firstProbeFailureAt ?? sentAt;
   const failingMs = now - since;
   const { state } = replica;
   // A late result for a replica that is not running yet or is terminating has no meaning.

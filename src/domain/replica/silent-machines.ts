@@ -39,7 +39,11 @@ export function needsReplacement({ answers, isEnding }: Pick<SilentReplica, 'ans
  * Silent replicas with a replacement that should end now, those that do not answer first. Of the `desired` replicas,
  * `readyOthers` are ready without them. None ends while the silence is widespread, or has only just ended.
  */
-export function silentToEnd(replaced: readonly SilentReplica[], readyOthers: number, desired: number): readonly SilentReplica[] {
+export function silentToEnd<Replica extends SilentReplica>(
+  replaced: readonly Replica[],
+  readyOthers: number,
+  desired: number,
+): readonly Replica[] {
   const missing = Math.max(0, desired - readyOthers);
   return replaced
     .filter(({ isWidespread, respondingForMs = secondChanceMs }) => !isWidespread && respondingForMs >= secondChanceMs)

@@ -58,6 +58,7 @@ function readPolicy(fields: ServiceFields): ReplicaPolicy {
     scale_to_zero: scaleToZero,
     schedule,
     wake,
+    early_replacement: earlyReplacement,
   } = policy;
   const delays = defaultDelays[autoscaler];
   return {
@@ -68,6 +69,7 @@ function readPolicy(fields: ServiceFields): ReplicaPolicy {
     ...(scaleToZero !== undefined && { scaleToZero }),
     ...(schedule !== undefined && { schedule: schedule.map(readScheduleEntry) }),
     ...(wake !== undefined && { wake }),
+    ...(earlyReplacement !== undefined && { earlyReplacement }),
     minReplicas: policy.min_replicas,
     maxReplicas: policy.max_replicas ?? policy.min_replicas,
     numOverprovision: policy.num_overprovision,

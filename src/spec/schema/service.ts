@@ -67,7 +67,7 @@ const probe = section({
   endpoint_probe_interval_seconds: defaulted(someSeconds, 'Time between two probes of a replica; more than 0.', 10),
   consecutive_failure_threshold_timeout: defaulted(
     seconds,
-    'How long all probes of a replica that was ready may fail before it is replaced, in seconds.',
+    'How long all probes of a replica that was ready may fail before it ends, in seconds. It ends sooner when the one that `early_replacement` launches is ready.',
     180,
   ),
 });
@@ -142,6 +142,11 @@ const replicaPolicy = section({
     word(wakes),
     'What decides the location while requests wait and no replica is ready: the price (`cheapest`), or the expected time until a replica is ready and then the price (`fastest`).',
     'cheapest',
+  ),
+  early_replacement: field(
+    z.boolean(),
+    'Launch another replica when the probes of one that was ready have failed for 18 s, or all its requests have hung or broken off for 60 s, before it ends; the other one costs a machine meanwhile.',
+    true,
   ),
   dynamic_ondemand_fallback: defaulted(
     z.boolean(),

@@ -1,0 +1,75 @@
+import { expect, test } from 'vitest';
+import { withSvc, type Svc } from '../support/e2e.ts';
+import { outcomes, openLoad } from '../support/load.ts';
+import { printFigures } from '../support/figures.ts';
+import { programsOf } from '../support/processes.ts';
+import { signalAll } from '../support/signal-all.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+/** Starts two replicas, and stops the program of the first one. Replicas after the second one take so long to start, s. */
+async function withStopped(svc: Svc, startSeconds: number): Promise<{ readonly pid: number; readonly endpoint: string }> {
+  const file = svc.file(
+    'service.yaml',
+    [
+      'service:',
+      '  readiness_probe: /',
+      '  replicas: 2',
+      'resources:',
+      '  ports: 8080',
+      `run: if [ $SVC_REPLICA_ID -gt 2 ]; then sleep ${startSeconds}; fi; exec python3 -m http.server 8080`,
+      '',
+    ].join('\n'),
+  );
+  await svc.ok(['serve', 'up', file, '-n', 'web']);
+  const { endpoint } = await svc.ready('web', 2);
+  const [first] = programsOf(svc.home, /http\.server/);
+  if (first === undefined) throw new Error('no replica runs');
+  signalAll([first.pid], 'SIGSTOP');
+  return { pid: first.pid, endpoint };
+}
+
+async function states(svc: Svc): Promise<readonly string[]> {
+  const { replicas } = await svc.service('web');
+  return replicas.map(({ id, status }) => `${id} ${status}`);
+}
+
+test('a stopped program is replaced within 30 s of its loss, and ends when the replacement is ready', async () => {
+  await withSvc(async (svc) => {
+    const { endpoint } = await withStopped(svc, 1);
+    const stoppedAt = Date.now();
+    const load = openLoad({ url: endpoint }, 5);
+    const requested = await waitFor('a third replica', async () => (await svc.service('web')).replicas.find(({ id }) => id >= 3), {
+      timeoutMs: 60_000,
+      describe: () => states(svc),
+    });
+    const tookMs = Date.parse(requested.createdAt) - stoppedAt;
+    printFigures('early replacement', { 'requested after, ms': tookMs });
+    expect(tookMs).toBeLessThanOrEqual(30_000);
+    const isOver = async (): Promise<boolean> => {
+      const [one, two, three] = (await svc.service('web')).replicas.map(({ status }) => status);
+      const ended = [one, two].filter((status) => status === 'FAILED_PROBING').length;
+      return ended === 1 && three === 'READY';
+    };
+    await waitFor('the stopped replica to end', isOver, { timeoutMs: 60_000, describe: () => states(svc) });
+    const result = await load.stop();
+    expect(outcomes(result)).toEqual({ 200: result.sent });
+    const events = (await svc.events('web')).map(({ message }) => message);
+    expect(events.find((message) => / is launched in its place/.test(message))).toMatch(
+      /^The probes of replica [12] have failed for \d+ s; replica 3 is launched in its place\.$/,
+    );
+    await svc.end();
+  });
+});
+
+test('a program that goes on before its replacement is ready serves, and the replacement ends', async () => {
+  await withSvc(async (svc) => {
+    const { pid } = await withStopped(svc, 600);
+    const hasThree = async (): Promise<boolean> => (await svc.service('web')).replicas.some(({ id }) => id === 3);
+    await waitFor('a third replica', hasThree, { timeoutMs: 60_000, describe: () => states(svc) });
+    signalAll([pid], 'SIGCONT');
+    const expected = ['1 READY', '2 READY', '3 TERMINATED'];
+    const isOver = async (): Promise<boolean> => (await states(svc)).join() === expected.join();
+    await waitFor('the surplus replica to end', isOver, { timeoutMs: 60_000, describe: () => states(svc) });
+    await svc.end();
+  });
+});
