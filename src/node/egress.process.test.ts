@@ -71,6 +71,9 @@ afterEach(() => {
   rmSync(home, { recursive: true, force: true });
 });
 
+const withMetadataName = async (host: string): Promise<readonly ResolvedAddress[]> =>
+  host === 'metadata.example' ? [{ address: '100.100.100.200', family: 4 }] : lookup(host, { all: true });
+
 test.for([
   '[::ffff:169.254.169.254]:80',
   '[fd00:ec2::254]:80',
@@ -80,9 +83,7 @@ test.for([
   '169.254.43518:80',
   'metadata.example:80',
 ])('a tunnel to the metadata address %s is refused', async (authority) => {
-  const resolve = async (host: string): Promise<readonly ResolvedAddress[]> =>
-    host === 'metadata.example' ? [{ address: '100.100.100.200', family: 4 }] : lookup(host, { all: true });
-  await listen(createEgress({ resolve, isForbidden: isForbiddenAddress }), socketPath);
+  await listen(createEgress({ resolve: withMetadataName, isForbidden: isForbiddenAddress }), socketPath);
   const { head, socket } = await tunnel(authority);
   socket.destroy();
   expect(head).toMatch(/^HTTP\/1\.1 403 /);
