@@ -1,3 +1,4 @@
+import type { Requests } from './requests.ts';
 import { pick } from './scenario.ts';
 import { updateWorld, type World } from '../support/service-world.ts';
 import { pauseUpdate } from '../../src/controller/deploy/pause-update.ts';
@@ -6,9 +7,12 @@ import { ProviderRefusal } from '../../src/providers/provider-refusal.ts';
 import { SvcError } from '../../src/shared/errors.ts';
 import type { Random } from '../../src/shared/random.ts';
 
-type Act = (world: World, random: Random) => Promise<void> | void;
+type Act = (world: World, random: Random, requests: Requests) => Promise<void> | void;
 
 const machineOf = ({ cloud }: World, random: Random) => (cloud.living.length === 0 ? undefined : pick(random, cloud.living));
+
+/** Worlds whose store fails now. */
+export const failingStores = new WeakSet<World>();
 
 /** Kills the control in one of its next awaits, then starts it again. */
 async function killControl(world: World, random: Random): Promise<void> {
@@ -20,6 +24,28 @@ async function killControl(world: World, random: Random): Promise<void> {
   world.onStoreCall = () => undefined;
   await world.crash();
   await world.start();
+}
+
+/** Each of the next three commits fails, or the control is killed in it: before or after its effect. */
+async function failThreeCommits(world: World, random: Random): Promise<void> {
+  for (let commit = 0; commit < 3; commit += 1) {
+    const when = random() < 0.5 ? 'before' : 'after';
+    const isKill = random() < 0.5;
+    const fails = { left: 1 };
+    failingStores.add(world);
+    world.onStoreCall = (now, call) => {
+      if (fails.left === 0 || call !== 'commit' || now !== when) return;
+      fails.left = 0;
+      if (isKill) world.kill();
+      else throw new Error('The state database does not answer.');
+    };
+    for (let step = 0; step < 20 && fails.left > 0; step += 1) await world.clock.advance(500);
+    world.onStoreCall = () => undefined;
+    if (!world.isDead) continue;
+    await world.crash();
+    await world.start();
+  }
+  failingStores.delete(world);
 }
 
 async function holdUpdate({ store, clock }: World, paused: boolean): Promise<void> {
@@ -34,9 +60,6 @@ async function holdUpdate({ store, clock }: World, paused: boolean): Promise<voi
     if (!(error instanceof SvcError && error.code === 'SVC_NO_UPDATE')) throw error;
   }
 }
-
-/** Worlds whose store fails at random now. */
-export const failingStores = new WeakSet<World>();
 
 /** Acts of a run by name: faults of the cloud, of the control and of the store, and the acts of users. */
 export const acts: Readonly<Record<string, Act>> = {
@@ -85,13 +108,16 @@ export const acts: Readonly<Record<string, Act>> = {
       if (when === (random() < 0.5 ? 'before' : 'after') && random() < 0.2) throw new Error('The state database does not answer.');
     };
   },
-  'the faults end': (world) => endFaults(world),
+  'the faults end': (world, _random, requests) => endFaults(world, requests),
   'the control is killed': killControl,
-  'the balancer is away': (world, random) => void (world.balancer = random() < 0.5 ? { connected: false } : {}),
-  'requests arrive': async (world, random) => {
+  'three commits in a row fail': failThreeCommits,
+  'the balancer is away': (world, random, requests) => {
+    requests.break();
+    world.balancer = random() < 0.5 ? { connected: false } : {};
+  },
+  'requests arrive': (world, random, requests) => {
     world.arrivals(Math.floor(random() * 300));
-    const alive = (await world.replicas()).filter(({ state }) => isAlive(state));
-    world.balancer = { inFlight: Object.fromEntries(alive.map(({ id }) => [String(id), Math.floor(random() * 6)])) };
+    requests.arrive(random);
   },
   'a user ends a replica': async (world, random) => {
     const alive = (await world.replicas()).filter(({ state }) => isAlive(state));
@@ -111,7 +137,8 @@ function endSilence({ cloud }: World): void {
 }
 
 /** Ends every fault that lasts. */
-export function endFaults(world: World): void {
+function endFaults(world: World, requests: Requests): void {
+  requests.break();
   world.balancer = {};
   world.hung.clear();
   endSilence(world);
@@ -129,7 +156,7 @@ export function endFaults(world: World): void {
 }
 
 /** Ends every fault, and lets an update that a user paused go on. */
-export async function endAll(world: World): Promise<void> {
-  endFaults(world);
+export async function endAll(world: World, requests: Requests): Promise<void> {
+  endFaults(world, requests);
   await holdUpdate(world, false);
 }

@@ -1,5 +1,6 @@
 import type { World } from '../support/service-world.ts';
 import { failingStores } from './faults.ts';
+import type { Requests } from './requests.ts';
 import type { Scenario } from './scenario.ts';
 import type { ReplicaRecord } from '../../src/domain/records.ts';
 import { marketOf } from '../../src/domain/spot/markets.ts';
@@ -17,6 +18,9 @@ const longestStandInMs = 10_000;
 /** A replica that failed may have its replacement beside it for so long, ms: two polls and a machine's second chance. */
 const mostReturningMs = 30_000;
 
+/** Duration of a drain while requests are in flight, ms: `gracefulTerminationSeconds` of the tests' services. */
+const graceMs = 60_000;
+
 /** Checks the invariants of a run after each of its steps. `check` throws an error that names the broken one. */
 export class Invariants {
   readonly #world: World;
@@ -28,10 +32,15 @@ export class Invariants {
   readonly #readySpot: { readonly at: number; readonly count: number }[] = [];
   /** When a replica was first seen with a second machine, monotonic ms. */
   #doubledSince: ReadonlyMap<number, number> = new Map();
+  readonly #requests: Requests;
+  /** When a replica that drains was last seen before its end began, monotonic ms. */
+  readonly #drainsSince = new Map<number, number>();
+  #checkedAt = 0;
 
-  constructor(world: World, scenario: Scenario) {
+  constructor(world: World, scenario: Scenario, requests: Requests) {
     this.#world = world;
     this.#scenario = scenario;
+    this.#requests = requests;
   }
 
   async check(): Promise<void> {
@@ -39,6 +48,7 @@ export class Invariants {
     this.#checkCount(replicas);
     this.#checkMachines(replicas);
     assertDistinct(replicas);
+    this.#checkDrains(replicas);
     this.#checkEndpoints(replicas);
     this.#checkOwnLosses(replicas);
     this.#checkBill(replicas);
@@ -87,12 +97,17 @@ export class Invariants {
   /** After a lost reply a replica may have a second machine, until the search for it or a sweep removes one of them. */
   #checkMachines(replicas: readonly ReplicaRecord[]): void {
     const owners = new Set<number>();
+    const asks = new Set<string>();
     const doubled = new Map<number, number>();
     const now = this.#world.clock.monotonic();
-    for (const { id, key } of this.#world.cloud.living) {
+    for (const { id, key, offer } of this.#world.cloud.living) {
       // A machine's key is that of its replica, followed by the digest of its offer.
       const owner = replicas.find((one) => key.startsWith(`${one.key}-`));
       if (owner === undefined) throw broken('a machine without an intent', `${id} with key ${key}`);
+      // A repeated ask for one offer has the same key, so the provider returns the machine of the first ask.
+      const ask = `${owner.id} ${offer.zone} ${offer.spot}`;
+      if (asks.has(ask)) throw broken('two machines of one offer for one replica', `${id} and another one of replica ${owner.id}`);
+      asks.add(ask);
       if (owners.has(owner.id)) {
         const since = this.#doubledSince.get(owner.id) ?? now;
         if (now - since > mostDoubledMs) throw broken('two machines for one replica', `${id} and another one of replica ${owner.id}`);
@@ -101,6 +116,25 @@ export class Invariants {
       owners.add(owner.id);
     }
     this.#doubledSince = doubled;
+  }
+
+  /** A replica that we end keeps its machine and its program until its requests have ended, or its time to drain is over. */
+  #checkDrains(replicas: readonly ReplicaRecord[]): void {
+    const now = this.#world.clock.monotonic();
+    for (const { id, state, endCause, machineId, endRequestedAt } of replicas) {
+      if (machineId === null || isAlive(state)) continue;
+      const since = this.#drainsSince.get(id) ?? this.#checkedAt;
+      this.#drainsSince.set(id, since);
+      const inFlight = this.#requests.of(id);
+      if (inFlight === 0) continue;
+      const machine = [...this.#world.cloud.machines.values()].find((one) => one.id === machineId);
+      if (machine?.isServing() === true) continue;
+      this.#requests.break(id);
+      const isOver = now - since >= graceMs || (endRequestedAt !== null && this.#world.clock.now() - endRequestedAt >= graceMs);
+      if (inFlight > 0 && !isOver && ownCauses.has(endCause) && machine?.goneReason === 'deleted')
+        throw broken('a drain was ignored', `replica ${id} ended with ${inFlight} requests in flight after ${now - since} ms`);
+    }
+    this.#checkedAt = now;
   }
 
   /**
@@ -148,10 +182,10 @@ function assertDistinct(replicas: readonly ReplicaRecord[]): void {
   if (new Set(machines).size !== machines.length) throw broken('two replicas have one machine', machines.join(', '));
 }
 
-/** Throws unless the service is at rest: its replicas have its version and each has its machine. */
-export async function assertConverged(world: World, { policy }: Scenario): Promise<void> {
-  const reason = await whyNotConverged(world, policy.minReplicas);
-  if (reason !== undefined) throw broken('no convergence', reason);
+/** What must not change while the service rests. */
+export async function restOf(world: World): Promise<string> {
+  const replicas = (await world.replicas()).filter(({ state }) => !isEnded(state));
+  return replicas.map(({ id, state, version, machineId }) => `${id} ${state} v${version} ${machineId}`).join(', ');
 }
 
 /** Why the service is not at rest; undefined: it is. */

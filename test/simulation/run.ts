@@ -1,6 +1,7 @@
 import { withWorld, type World } from '../support/service-world.ts';
 import { acts, endAll } from './faults.ts';
-import { assertConverged, Invariants, whyNotConverged } from './invariants.ts';
+import { Invariants, restOf, whyNotConverged } from './invariants.ts';
+import { Requests } from './requests.ts';
 import { drawScenario, pick, type Scenario } from './scenario.ts';
 import { seededRandom } from '../../src/shared/random.ts';
 
@@ -10,6 +11,10 @@ const rounds = 8;
 const boundMs = 3_600_000;
 
 const stepMs = 1_000;
+
+/** Time without a change at the end of a run, virtual ms: longer than two sweeps and each delay of the autoscalers. */
+const restMs = 130_000;
+const restStepMs = 5_000;
 
 /** The command that repeats one run. */
 const replayOf = (seed: number): string =>
@@ -22,13 +27,21 @@ async function step(world: World, invariants: Invariants, ms: number): Promise<v
   }
 }
 
-async function converge(world: World, invariants: Invariants, scenario: Scenario): Promise<void> {
-  for (let passed = 0; passed < boundMs; passed += 5 * stepMs) {
-    if ((await whyNotConverged(world, scenario.policy.minReplicas)) === undefined) return;
-    await world.clock.advance(5 * stepMs);
+/** The service must converge, and then change nothing for a while. Counts that follow load and spot zones may settle. */
+async function converge(world: World, invariants: Invariants, { policy }: Scenario): Promise<void> {
+  let rest: string | undefined;
+  let restsFor = 0;
+  let reason: string | undefined;
+  for (let passed = 0; passed < boundMs; passed += restStepMs) {
+    reason = await whyNotConverged(world, policy.minReplicas);
+    const before = rest;
+    rest = reason === undefined ? await restOf(world) : undefined;
+    restsFor = rest === undefined || rest !== before ? 0 : restsFor + restStepMs;
+    if (restsFor >= restMs) return;
+    await world.clock.advance(restStepMs);
     await invariants.check();
   }
-  await assertConverged(world, scenario);
+  throw new Error(`no convergence: ${reason ?? `it never rests for ${restMs / 1_000} s: ${rest}`}.`);
 }
 
 /** Runs the control loop of one service through random acts and faults. The error names the seed, the acts and the replay. */
@@ -39,16 +52,17 @@ async function simulate(seed: number): Promise<void> {
   await withWorld(
     async (world) => {
       Object.assign(world.cloud.conduct, { callMs: 40, bootMs: 1_000, jobOf: () => ({ setupMs: 300, readyAfterMs: 500 }) });
-      const invariants = new Invariants(world, scenario);
+      const requests = new Requests(world);
+      const invariants = new Invariants(world, scenario, requests);
       try {
         for (let round = 0; round < rounds; round += 1) {
           const name = pick(random, Object.keys(acts));
           done.push(name);
-          await acts[name]?.(world, random);
+          await acts[name]?.(world, random, requests);
           await step(world, invariants, Math.floor(random() * 15_000));
         }
         done.push('every fault ends');
-        await endAll(world);
+        await endAll(world, requests);
         await converge(world, invariants, scenario);
       } catch (error) {
         const message = error instanceof Error ? error.message : String(error);

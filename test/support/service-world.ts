@@ -40,12 +40,12 @@ function untilDead(store: Store, killed: AbortSignal, delay: () => Promise<void>
           const never = new Promise(() => undefined);
           const call = (): unknown => {
             if (killed.aborted) return never;
-            onCall('before');
+            onCall('before', String(name));
             if (killed.aborted) return never;
             const result: unknown = Reflect.apply(value, target, args);
             if (!(result instanceof Promise)) return result;
             return result.then((found: unknown) => {
-              onCall('after');
+              onCall('after', String(name));
               return killed.aborted ? never : found;
             });
           };
@@ -77,7 +77,7 @@ export class World {
   /** The last endpoint set sent to a balancer. */
   endpoints: readonly BalancerReplica[] = [];
   /** Called before and after each call of the store takes effect. What it throws, the caller gets. */
-  onStoreCall: (when: 'before' | 'after') => void = () => undefined;
+  onStoreCall: (when: 'before' | 'after', call: string) => void = () => undefined;
   /** Overrides of the balancer's view; by default it runs and is idle. */
   balancer: Partial<BalancerView> = {};
   /** The remote machine of the control loop, when the test chose one. */
@@ -124,7 +124,7 @@ export class World {
           this.store,
           this.#stop.signal,
           () => (this.storeMs > 0 ? this.clock.sleep(this.storeMs) : undefined),
-          (when) => this.onStoreCall(when),
+          (when, call) => this.onStoreCall(when, call),
         ),
         clock: this.clock,
         log: pino({ level: 'silent' }),
@@ -170,6 +170,11 @@ export class World {
     );
     void starting.then(() => (isStarted = true));
     await this.clock.advanceUntil(() => isStarted, 10_000, 10);
+  }
+
+  /** As `crash`, from within a call. */
+  kill(): void {
+    this.#stop.abort();
   }
 
   /** Simulates `kill -9` of the process: nothing is finished, nothing is written any more. */

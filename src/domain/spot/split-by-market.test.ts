@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import { aReplica, aServiceSpec, aTask, someResources } from '../../../test/support/builders.ts';
-import { anUpdate, ready } from '../../../test/support/reconcile-world.ts';
+import { anUpdate, aWorld, ready } from '../../../test/support/reconcile-world.ts';
 import type { Refusal } from '../placement.ts';
 import type { UpdateProgress } from '../records.ts';
 import { spotZoneOf } from './placer.ts';
 import { searchOf } from './known-markets.ts';
-import { spotWait } from './split-by-market.ts';
+import { splitByMarket, spotWait } from './split-by-market.ts';
 
 const spec = aServiceSpec();
 const task = aTask({
@@ -71,4 +71,13 @@ test('refusals that ended before the launch, throttled calls and refused on-dema
 
 test('a held update starts nothing on demand', () => {
   expect(waitWith(both, { update: { paused: { at: 95_000, replicas: 1, share: 0 } } })).toEqual(none);
+});
+
+test('spot replicas that wait for a machine stay wanted while on-demand replicas stand in for them', () => {
+  const old = ready(1, { market: 'spot' });
+  const waiting = [4, 5].map((id) => aReplica({ id, state: 'PROVISIONING', version: 2, market: 'spot' }));
+  const world = aWorld({ versions: new Map([[2, task]]), replicas: [old, ...waiting] });
+  const facts = { launched: [2], remaining: world.replicas, moved: [], isApart: false, target: 1, desired: 1 };
+  expect(splitByMarket(world, { ...facts, replaced: [] }).get(2)).toEqual({ spot: 1, onDemand: 0 });
+  expect(splitByMarket(world, { ...facts, replaced: [old] }).get(2)).toEqual({ spot: 2, onDemand: 1 });
 });

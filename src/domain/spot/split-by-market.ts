@@ -36,7 +36,11 @@ export function splitByMarket(
     const counted = remaining.filter((replica) => isOwn(replica) || !(isApart || replaced.includes(replica)));
     const readySpot = [...counted, ...moved].filter((replica) => replica.state === 'READY' && marketOf(replica) === 'spot').length;
     const facts = hedgeFor(world, version, inPlaceOf(moved, counted), numbers.desired);
-    return [version, task && wantedMarkets(task, { ...numbers, readySpot, hedged: facts && hedgeMarkets(facts) })] as const;
+    const wanted = task && wantedMarkets(task, { ...numbers, readySpot, hedged: facts && hedgeMarkets(facts) });
+    if (wanted === undefined || replaced.length === 0) return [version, wanted] as const;
+    // Replicas that wait for spot show that it is refused. Without them the next decision would want spot again.
+    const livingSpot = remaining.filter((one) => isOwn(one) && isAlive(one.state) && marketOf(one) === 'spot').length;
+    return [version, { ...wanted, spot: Math.max(wanted.spot, livingSpot) }] as const;
   });
   return new Map(counts.flatMap(([version, wanted]) => (wanted === undefined ? [] : [[version, wanted] as const])));
 }
