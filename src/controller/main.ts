@@ -13,7 +13,7 @@ import { startLoop, type Loop } from '../shared/loop.ts';
 import { homePaths, type HomePaths } from '../shared/paths.ts';
 import { loadConfig } from '../spec/load-config.ts';
 import { storeSettings } from '../store/store-settings.ts';
-import { tryProcessLock, type ProcessLock } from '../store/process-lock.ts';
+import { tryProcessLock, type ProcessLock } from '../shared/system/process-lock.ts';
 import { Clusters } from './cluster/clusters.ts';
 import type { DaemonContext } from './daemon-context.ts';
 import { DaemonLife } from './daemon-life.ts';

@@ -7,7 +7,7 @@ import { exitCodes } from '../shared/error-codes.ts';
 import type { Logger } from '../shared/log.ts';
 import { servicePaths, type HomePaths } from '../shared/paths.ts';
 import { whyReplaced } from '../store/database-file.ts';
-import { tryProcessLock } from '../store/process-lock.ts';
+import { tryProcessLock } from '../shared/system/process-lock.ts';
 import type { DaemonContext } from './daemon-context.ts';
 import { foldersIn } from './folders-in.ts';
 import { endAt } from './supervise/supervisor.ts';

@@ -12,15 +12,15 @@ export async function snapshotState({ paths, store }: DaemonContext): Promise<Ro
   await mkdir(folder, { recursive: true, mode: 0o700 });
   try {
     await store.copyTo(join(folder, 'state.db'));
+    const services = await store.services.list();
+    const versions = (await Promise.all(services.map(({ name }) => store.services.versions(name)))).flat();
+    const files = versions.flatMap(({ task: { service } }) =>
+      service?.tls === undefined ? [] : [service.tls.keyfile, service.tls.certfile],
+    );
+    const outside = [...new Set(files)].filter((path) => !path.startsWith(`${paths.home}/`)).toSorted();
+    return { folder, schema: schemaVersion, services: services.map(({ name }) => name), outside };
   } catch (error) {
     await rm(folder, { recursive: true, force: true });
     throw error;
   }
-  const services = await store.services.list();
-  const versions = (await Promise.all(services.map(({ name }) => store.services.versions(name)))).flat();
-  const files = versions.flatMap(({ task: { service } }) =>
-    service?.tls === undefined ? [] : [service.tls.keyfile, service.tls.certfile],
-  );
-  const outside = [...new Set(files)].filter((path) => !path.startsWith(`${paths.home}/`)).toSorted();
-  return { folder, schema: schemaVersion, services: services.map(({ name }) => name), outside };
 }

@@ -117,6 +117,8 @@ export interface BrokenRequests {
   readonly cutOff: number;
   /** From the first to the last of them. */
   readonly seconds: number;
+  /** Since the first of them. */
+  readonly ageSeconds: number;
 }
 
 /** By replica id. */

@@ -105,7 +105,7 @@ test('a launch for more load does not name a failing replica that has its replac
   expect(launched({ ...world, service, load: undefined })).toEqual(['The service is to have 3 replicas.']);
 });
 
-const failed = { hung: 2, cutOff: 12, seconds: 70 };
+const failed = { hung: 2, cutOff: 12, seconds: 70, ageSeconds: 70 };
 
 test('a ready replica whose requests all failed for 60 s is replaced, then ends', () => {
   const world = { ...worldOf([ready(1), ready(2)]), broken: { 2: failed } };
@@ -129,7 +129,10 @@ test('requests that fail at all replicas replace none', () => {
 
 test('of two replicas with failing requests, the one that fails for longer is replaced first', () => {
   const replicas = [ready(1), ready(2), ready(3)];
-  const world = { ...worldOf(replicas, { minReplicas: 3, maxReplicas: 3 }), broken: { 1: failed, 3: { ...failed, seconds: 90 } } };
+  const world = {
+    ...worldOf(replicas, { minReplicas: 3, maxReplicas: 3 }),
+    broken: { 1: failed, 3: { ...failed, seconds: 90, ageSeconds: 90 } },
+  };
   expect(launched(world)).toEqual([
     'The last 14 requests at replica 3 failed for 90 s (2 hung, 12 broke off); replica 10 is launched in its place.',
   ]);

@@ -19,8 +19,11 @@ const brokenAfterMs = 60_000;
 /** A replica that is replaced first and ends later. */
 interface UnansweringReplica extends SilentReplica {
   readonly end: ReplicaEnd;
-  /** Set where its machine reports: since when it fails, ms since the epoch, and a sentence about it without its end. */
-  readonly failure?: { readonly since: number; readonly text: string };
+  /**
+   * Set where its machine reports: since when it fails, and from when another replica may be launched in its place, both
+   * in ms since the epoch, and a sentence about it without its end.
+   */
+  readonly failure?: { readonly since: number; readonly replacedFrom: number; readonly text: string };
 }
 
 /**
@@ -63,26 +66,27 @@ function earlyReplaced(draft: Draft, policy: ReplicaPolicy, silent: ReadonlySet<
     const end = { cause: 'probing', reason: `${text}, and another replica serves in its place.` } as const;
     // Its machine may be silent as long as its provider has not described it: then it keeps its replacement, but stays.
     const machine = { isEnding: false, isWidespread: draft.report(id).machine.type === 'unseen', respondingForMs: undefined };
-    return [{ id, state, answers: false, ...machine, end, failure: { since, text } }];
+    return [{ id, state, answers: false, ...machine, end, failure: { since, replacedFrom: since + earlyAfterMs, text } }];
   });
   return failing.toSorted((a, b) => sinceOf(a) - sinceOf(b) || a.id - b.id).slice(0, isAnyReady ? failing.length : 1);
 }
 
 /**
- * The replica that passes its probes but has given requests no complete response for `brokenAfterMs`, if another ready one
- * does. Requests that fail everywhere are the fault of the program or of a client. One at a time is replaced.
+ * The replica that passes its probes but has given requests no complete response for `brokenAfterMs`, unless all ready ones
+ * are so. Requests that fail everywhere are the fault of the program or of a client. One at a time is replaced.
  */
 function brokenReplica(draft: Draft): readonly UnansweringReplica[] {
   const { now, broken = {} } = draft.world;
   const ready = draft.living.filter(({ id, state }) => state === 'READY' && draft.report(id).notice === undefined);
   if (ready.every(({ id }) => broken[id] !== undefined)) return [];
   const found = ready.flatMap(({ id, state }): readonly UnansweringReplica[] => {
-    const { hung = 0, cutOff = 0, seconds = 0 } = broken[id] ?? {};
+    const { hung = 0, cutOff = 0, seconds = 0, ageSeconds = 0 } = broken[id] ?? {};
     if (seconds * 1_000 < brokenAfterMs || draft.report(id).machine.type !== 'reporting') return [];
     const text = `The last ${hung + cutOff} requests at replica ${id} failed for ${seconds} s (${hung} hung, ${cutOff} broke off)`;
     const end = { cause: 'probing', reason: `${text}, and another replica serves in its place.` } as const;
     const machine = { isEnding: false, isWidespread: false, respondingForMs: undefined };
-    return [{ id, state, answers: false, ...machine, end, failure: { since: now - seconds * 1_000, text } }];
+    const since = now - ageSeconds * 1_000;
+    return [{ id, state, answers: false, ...machine, end, failure: { since, replacedFrom: since + brokenAfterMs, text } }];
   });
   return found.toSorted((a, b) => sinceOf(a) - sinceOf(b) || a.id - b.id).slice(0, 1);
 }
@@ -94,7 +98,7 @@ export function withoutReplacement(unanswering: readonly UnansweringReplica[], c
   const launched = counted.map(({ createdAt }) => createdAt);
   return unanswering.flatMap(({ failure }) => {
     if (failure === undefined) return [];
-    const index = launched.findIndex((at) => at >= failure.since + earlyAfterMs);
+    const index = launched.findIndex((at) => at >= failure.replacedFrom);
     if (index < 0) return [failure.text];
     launched.splice(index, 1);
     return [];

@@ -44,6 +44,9 @@ forbidden.addSubnet('fe80::', 10, 'ipv6');
 forbidden.addSubnet('ff00::', 8, 'ipv6');
 forbidden.addSubnet('fd00:ec2::', 32, 'ipv6');
 forbidden.addAddress('fd20:ce::254', 'ipv6');
+forbidden.addAddress('fd00:c1::a9fe:a9fe', 'ipv6');
+forbidden.addAddress('fd00:42::42', 'ipv6');
+forbidden.addAddress('192.0.0.192', 'ipv4');
 for (const [prefix, length] of [
   ['7f00:0', 104],
   ['a9fe:0', 112],

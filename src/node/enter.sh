@@ -164,7 +164,12 @@ find_process_limit() {
   svc_processes=
   [ "$svc_kind" != root ] && [ -e "$svc_here/limits.conf" ] && [ ! -e "$svc_here/group" ] && command -v prlimit > /dev/null || return 0
   . "$svc_here/limits.conf"
-  [ -n "$svc_processes" ] || svc_processes=16384
+  [ -n "$svc_processes" ] || {
+    # As limits.sh.
+    svc_processes=$(cat /proc/sys/kernel/pid_max 2>/dev/null)
+    svc_processes=$((${svc_processes:-32768} / 4))
+    [ "$svc_processes" -le 16384 ] || svc_processes=16384
+  }
 }
 
 outside() {
@@ -277,7 +282,7 @@ open_loopback() {
 
 # Addresses at which clouds serve credentials to every process of a machine: link-local ones, and those of Alibaba Cloud
 # and Azure. egress.ts refuses the same for the proxy. slirp4netns and pasta would pass them on; both are IPv4 only.
-svc_metadata='169.254.0.0/16 100.100.100.200/32 168.63.129.16/32'
+svc_metadata='169.254.0.0/16 100.100.100.200/32 168.63.129.16/32 192.0.0.192/32'
 
 # Refuses those addresses by routes, which the program may not change. The numbers are of <linux/route.h>: SIOCADDRT,
 # with RTF_UP and RTF_REJECT in Linux's struct rtentry.
@@ -300,6 +305,7 @@ deny_metadata() {
 furnish() {
   open_loopback && deny_metadata || exit 97
   echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start || exit 97
+  { echo '0 2147483647' > /proc/sys/net/ipv4/ping_group_range; } 2>/dev/null
 }
 
 inside() {
@@ -325,7 +331,11 @@ inside() {
       ;;
     userns) svc_drop="$svc_drop --bounding-set=-all" ;;
     # The default capabilities of a container's root: it may write, own and serve, but not leave its namespaces.
-    root) svc_drop="$svc_drop --bounding-set=-all,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,+setfcap,+net_bind_service,+net_raw,+sys_chroot" ;;
+    root)
+      svc_drop="$svc_drop --bounding-set=-all,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,+setfcap,+net_bind_service,+sys_chroot"
+      # Raw packets pass the routes that refuse the metadata addresses. The kernel lets ping work without them.
+      case $svc_outbound in slirp4netns | pasta) ;; *) svc_drop="$svc_drop,+net_raw" ;; esac
+      ;;
   esac
   [ -z "$svc_processes" ] || svc_drop="prlimit --nproc=$svc_processes:$svc_processes $svc_drop"
   [ "$svc_kind" = bwrap ] || enter_process_tree

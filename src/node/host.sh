@@ -7,9 +7,11 @@
 #   destroy ID SECONDS              ends everything of the machine ID and removes it; a missing machine is success
 #   try NAME SECONDS COMMAND...     runs enter.sh of the files on standard input once
 #
-# limits.sh is sent above this script. Answers are lines NAME=VALUE after the line `svc-host=1`. Earlier output comes from a login script and is not part of
+# limits.sh is sent above this script.
+#
+# Answers are lines NAME=VALUE after the line `svc-host=1`. Earlier output comes from a login script and is not part of
 # them. Each file on standard input is a line `MODE BYTES NAME` and its bytes. Needs a POSIX shell, coreutils,
-# util-linux, grep, awk and /proc.
+# findutils, util-linux, grep, awk and /proc.
 #
 # A machine is a folder with machine.json in it. It is made atomically under a lock, which the kernel releases when its
 # holder dies. `revision` counts creations: a create based on an older revision is rejected, and the caller must decide
@@ -142,8 +144,8 @@ facts() {
   answer "apparmor_userns=$(cat /proc/sys/kernel/apparmor_restrict_unprivileged_userns 2>/dev/null)"
   answer "max_userns=$(cat /proc/sys/user/max_user_namespaces 2>/dev/null)"
   { grep -E '^(search|domain|options)[[:space:]]' /etc/resolv.conf | sed 's/^/resolv=/'; } 2>/dev/null
-  # The query also makes the driver create its device files, which programs then find.
   report_limits
+  # The query also makes the driver create its device files, which programs then find.
   { PATH=$PATH:/usr/local/bin:/usr/local/cuda/bin timeout 20 nvidia-smi --query-gpu=index,name,memory.total --format=csv,noheader,nounits |
     sed 's/^/gpu=/'; } 2>/dev/null
 }
@@ -270,7 +272,8 @@ kill_group() {
   [ -d "$svc_group" ] || return 1
   # Before Linux 5.14 the file is missing. The machine's cookie then finds the processes.
   { [ -e "$svc_group/cgroup.kill" ] && echo 1 > "$svc_group/cgroup.kill"; } 2>/dev/null
-  rmdir "$svc_group" 2>/dev/null
+  # A program may have made groups below its own.
+  find "$svc_group" -depth -type d -exec rmdir {} \; 2>/dev/null
   [ -d "$svc_group" ]
 }
 

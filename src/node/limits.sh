@@ -43,6 +43,8 @@ find_parent() {
 has_manager() {
   [ "$svc_lack" = delegation ] && [ -d /run/systemd/system ] && [ "$(id -u)" != 0 ] && command -v systemd-run > /dev/null || return 1
   [ -e "/var/lib/systemd/linger/$(id -un)" ] || { svc_lack=linger && return 1; }
+  # `su` and cron do not set the variable that leads to the user's systemd.
+  export XDG_RUNTIME_DIR="${XDG_RUNTIME_DIR:-/run/user/$(id -u)}"
   systemd-run --user --scope --quiet true > /dev/null 2>&1 < /dev/null
 }
 
@@ -90,7 +92,11 @@ run() {
   [ -n "$svc_processes" ] || default_processes
   if find_parent; then
     # enter.sh then knows that no group bounds its processes.
-    join_group || { rm -f "$svc_here/group" && complain 'processes, memory and cpus'; }
+    join_group || {
+      rmdir "$svc_group" 2>/dev/null
+      [ -d "$svc_group" ] || rm -f "$svc_here/group"
+      complain 'processes, memory and cpus'
+    }
   elif [ "$svc_moved" = no ] && has_manager; then
     exec systemd-run --user --scope --quiet sh "$0" run-below-manager "$@"
   elif [ -n "$svc_memory$svc_cpu" ]; then

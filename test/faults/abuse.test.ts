@@ -128,8 +128,9 @@ test('floods of long request lines, large heads and many fields are refused', as
         for (const { text, status } of tooMuch) void one(text, status);
       }, 15);
       return async () => {
-        clearInterval(timer);
+        // A busy machine fires the timer rarely.
         await waitFor('enough answers', () => seen.length > 300);
+        clearInterval(timer);
         expect([...new Set(seen)].toSorted()).toEqual(['414 was 414', '431 was 431']);
       };
     });

@@ -48,7 +48,7 @@ test.each(['least_load', 'round_robin'] as const)(
         // A p99 permits one in a hundred.
         expect(unanswered(after)).toBeLessThan(after.length / 100);
         expect(balancer.link.of('stats').find(({ broken }) => broken?.[1] !== undefined)?.broken).toEqual({
-          1: { hung: expect.any(Number), cutOff: 0, seconds: expect.any(Number) },
+          1: { hung: expect.any(Number), cutOff: 0, seconds: expect.any(Number), ageSeconds: expect.any(Number) },
         });
         expect(balancer.link.of('suspect').some(({ replicaId }) => replicaId === 1)).toBe(true);
       },

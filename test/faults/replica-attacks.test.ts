@@ -109,6 +109,11 @@ for host in ['169.254.169.254', '169.254.170.2', '2852039166', '0xa9fea9fe', '02
         print('fetched', host)
     except OSError as error:
         if 'timed out' in str(error): print('sent packets to', host)
+try:
+    socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+    if open('/proc/net/dev').read().count(':') > 1: print('sent packets past the routes')
+except OSError:
+    pass
 print('over')`;
     await withVictim(kind, `python3 - <<'END'\n${program}\nEND\nsleep 300`, async ({ log }) => {
       await waitFor('the attempts', async () => (await log()).includes('over'), { timeoutMs: 120_000 });

@@ -25,7 +25,7 @@ test.each(['close', 'reset'] as const)('a replica that truncates all replies (%s
       const rounds = 1 + (traffic.outcomes.at(-1)?.endedAt ?? 0) / 10_000 - (traffic.outcomes[0]?.startedAt ?? 0) / 10_000;
       expect(truncated.length).toBeLessThanOrEqual(rounds * (5 + width));
       const { broken } = await countsAtZero(balancer);
-      expect(broken).toEqual({ 1: { hung: 0, cutOff: truncated.length, seconds: expect.any(Number) } });
+      expect(broken).toEqual({ 1: { hung: 0, cutOff: truncated.length, seconds: expect.any(Number), ageSeconds: expect.any(Number) } });
     },
   );
 });

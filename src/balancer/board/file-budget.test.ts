@@ -81,10 +81,18 @@ test('ended requests free their files', () => {
 test('as many requests may wait as there may be extra requests', () => {
   const budget = budgetOf(limits);
   let waiting = 0;
-  while (budget.beginWait()) waiting += 1;
+  while (budget.beginWait(0)) waiting += 1;
   expect(waiting).toBe(216);
   budget.endWait();
-  expect([budget.beginWait(), budget.beginWait()]).toEqual([true, false]);
+  expect([budget.beginWait(0), budget.beginWait(0)]).toEqual([true, false]);
+});
+
+test('one connection gets half of the places to wait', () => {
+  const budget = budgetOf(limits);
+  let own = 0;
+  while (budget.beginWait(own)) own += 1;
+  expect(own).toBe(108);
+  expect(budget.beginWait(0)).toBe(true);
 });
 
 test('without a free file a replica connection replaces an idle one, or is refused', () => {

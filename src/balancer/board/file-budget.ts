@@ -20,8 +20,8 @@ const overshoot = 16;
  * *extra* request and needs one more file.
  *
  * A connection may have as many extra requests as stay free for others: one connection gets half of them, four get a
- * fifth each. The rest stays free for the next client. Requests over that share wait; as many may wait in a thread as
- * there may be extra requests.
+ * fifth each. The rest stays free for the next client. Requests over that share wait. In a thread as many may wait
+ * as there may be extra requests, shared by connections in the same way.
  *
  * A thread closes idle replica connections when their files are needed.
  */
@@ -78,9 +78,9 @@ export class FileBudget implements Timed {
     if (open > 0) Atomics.sub(this.#row.board.cells, this.#extraCell, 1);
   }
 
-  /** A request over its connection's share waits. False when too many wait. */
-  beginWait(): boolean {
-    if (this.#waiting >= this.#maxExtra) return false;
+  /** A request over its connection's share waits; `own`: those of the connection that wait. False when they are too many. */
+  beginWait(own: number): boolean {
+    if (own >= this.#maxExtra - this.#waiting) return false;
     this.#waiting += 1;
     return true;
   }

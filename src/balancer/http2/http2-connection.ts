@@ -145,7 +145,7 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
   /** Until it begins, flow control holds back the request's body. */
   #wait(stream: ServerHttp2Stream, head: RequestHead, isEnded: boolean): void {
     const { deadlines, config, files } = this.context;
-    if (!files.beginWait()) return this.#refuseShare(stream);
+    if (!files.beginWait(this.#waiting.size)) return this.#refuseShare(stream);
     const request: WaitingRequest = { stream, head, isEnded, until: deadlines.in(config.queue.timeoutMs) };
     this.#waiting.add(request);
     const leave = (): void => this.#endWait(request);
@@ -160,7 +160,9 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
   #beginWaiting(): void {
     for (const request of this.#waiting) {
       const { stream, head, isEnded, until } = request;
-      if (until <= this.context.deadlines.now) this.#refuseShare(stream);
+      if (stream.destroyed) {
+        // The events of its end follow.
+      } else if (until <= this.context.deadlines.now) this.#refuseShare(stream);
       else if (!this.#begin(stream, head, isEnded)) return;
       this.#endWait(request);
     }

@@ -83,7 +83,14 @@ test('five requests in a row without a complete response are reported with their
   for (const [index, how] of (['hung', 'hung', 'cutOff', 'cutOff'] as const).entries()) health.recordBroken(1_000 + index * 10_000, how);
   expect(health.broken(none)).toBeUndefined();
   health.recordBroken(71_000, 'cutOff');
-  expect(health.broken(none)).toEqual({ hung: 2, cutOff: 3, seconds: 70 });
+  expect(health.broken(none)).toEqual({ hung: 2, cutOff: 3, seconds: 70, ageSeconds: 89 });
+});
+
+test('requests that broke off long ago do not count with later ones', () => {
+  const health = healthOf();
+  health.recordBroken(1_000, 'cutOff');
+  for (let count = 0; count < 4; count += 1) health.recordBroken(400_000 + count, 'cutOff');
+  expect(health.broken({ ...none, now: 410_000 })).toBeUndefined();
 });
 
 test('a begun response forgets hung requests, and a complete one those that broke off', () => {
@@ -93,7 +100,7 @@ test('a begun response forgets hung requests, and a complete one those that brok
   expect(health.broken(none)).toBeUndefined();
   for (let count = 0; count < 6; count += 1) health.recordBroken(50_000 + count * 1_000, 'cutOff');
   health.recordHead();
-  expect(health.broken(none)).toEqual({ hung: 0, cutOff: 6, seconds: 5 });
+  expect(health.broken(none)).toEqual({ hung: 0, cutOff: 6, seconds: 5, ageSeconds: 40 });
   health.recordComplete();
   expect(health.broken(none)).toBeUndefined();
 });
@@ -101,7 +108,7 @@ test('a begun response forgets hung requests, and a complete one those that brok
 test('requests that wait at a silent replica count, from the start of the silence', () => {
   const health = healthOf();
   expect(health.broken({ waiting: 4, since: 20_000, now: 90_000 })).toBeUndefined();
-  expect(health.broken({ waiting: 5, since: 20_000, now: 90_000 })).toEqual({ hung: 5, cutOff: 0, seconds: 70 });
+  expect(health.broken({ waiting: 5, since: 20_000, now: 90_000 })).toEqual({ hung: 5, cutOff: 0, seconds: 70, ageSeconds: 70 });
   health.recordBroken(10_000, 'hung');
-  expect(health.broken({ waiting: 4, since: 20_000, now: 90_000 })).toEqual({ hung: 5, cutOff: 0, seconds: 80 });
+  expect(health.broken({ waiting: 4, since: 20_000, now: 90_000 })).toEqual({ hung: 5, cutOff: 0, seconds: 80, ageSeconds: 80 });
 });

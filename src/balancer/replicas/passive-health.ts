@@ -83,6 +83,10 @@ export class PassiveHealth {
 
   /** A request got no complete response: it waited in vain for its first byte (`hung`), or broke off. */
   recordBroken(now: number, how: 'hung' | 'cutOff'): void {
+    if (now - this.#record.brokenAt > longestGapMs) {
+      this.#record.hung = 0;
+      this.#record.cutOff = 0;
+    }
     if (this.#record.hung + this.#record.cutOff === 0) this.#record.brokenSince = now;
     this.#record.brokenAt = now;
     this.#record.countBroken(how);
@@ -97,7 +101,8 @@ export class PassiveHealth {
     const ended = hung + cutOff;
     if (ended + waiting < failuresToEject) return undefined;
     const [first, last] = [ended > 0 ? brokenSince : since, waiting > 0 ? now : brokenAt];
-    return { hung: hung + waiting, cutOff, seconds: Math.floor((last - first) / 1_000) };
+    const seconds = (until: number): number => Math.floor((until - first) / 1_000);
+    return { hung: hung + waiting, cutOff, seconds: seconds(last), ageSeconds: seconds(now) };
   }
 
   /**

@@ -17,6 +17,8 @@ import type { ReplicaStream, ReplicaStreamUser } from './replica-stream.ts';
 export interface ReplicaConnectionOwner {
   readonly deadlines: Deadlines;
   keep(connection: ReplicaConnection, response: ResponseHead): void;
+  /** The first bytes of the replica came. */
+  answered(): void;
   /** The replica closed it while it served no request, or before it answered the next one. */
   closedWhileIdle(connection: ReplicaConnection): void;
   forget(connection: ReplicaConnection): void;
@@ -28,6 +30,8 @@ export interface ReplicaConnectionOwner {
 export class ReplicaConnection implements ReplicaStream, TransportUser, Timed {
   readonly mayRefuse = false;
   deadlineAt = Number.POSITIVE_INFINITY;
+  /** The replica has sent something, so it reads what arrives on this connection. */
+  hasAnswered = false;
   /** Requests that it served to their end. */
   served = 0;
   /** Monotonic ms, coarse. */
@@ -130,6 +134,10 @@ export class ReplicaConnection implements ReplicaStream, TransportUser, Timed {
     // The bytes do not answer this request, of which none has left yet. Some servers end an idle connection with a 408.
     if (this.#transport.sends === this.#sendsBefore) return this.#lose(user);
     this.#isAnswering = true;
+    if (!this.hasAnswered) {
+      this.hasAnswered = true;
+      this.#owner.answered();
+    }
     try {
       this.#hasExcess = this.#parser.feed(bytes, 0) < bytes.length;
       return user.afterRead();

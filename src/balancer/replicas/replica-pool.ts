@@ -43,7 +43,7 @@ export class ReplicaPool implements ReplicaConnectionOwner {
   readonly #idle: ReplicaConnection[] = [];
   readonly #trust = new IdleTrust();
   #isClosed = false;
-  /** Connections that are being opened or serve their first request. */
+  /** Connections that are being opened or have not answered yet. */
   #fresh = 0;
 
   constructor(address: ReplicaAddress, services: PoolServices) {
@@ -93,7 +93,6 @@ export class ReplicaPool implements ReplicaConnectionOwner {
   }
 
   keep(connection: ReplicaConnection, head: ResponseHead): void {
-    if (!connection.isReused) this.#fresh -= 1;
     connection.finish(idleMsAfter(head));
     if (this.#isClosed || this.#idle.length >= maxIdleConnections) connection.destroy();
     else this.#idle.push(connection);
@@ -102,9 +101,13 @@ export class ReplicaPool implements ReplicaConnectionOwner {
   forget(connection: ReplicaConnection): void {
     this.#services.metrics.replicaConnectionClosed();
     this.#services.files.closeReplicaConnection();
-    if (!connection.isReused) this.#fresh -= 1;
+    if (!connection.hasAnswered) this.#fresh -= 1;
     const index = this.#idle.indexOf(connection);
     if (index >= 0) this.#idle.splice(index, 1);
+  }
+
+  answered(): void {
+    this.#fresh -= 1;
   }
 
   closedWhileIdle(connection: ReplicaConnection): void {

@@ -30,7 +30,7 @@ export class ReplicaStreams {
     this.#http1 = new ReplicaPool(address, services);
   }
 
-  /** An HTTP/1.1 connection is being opened or serves its first request. */
+  /** An HTTP/1.1 connection is being opened or has not answered yet. */
   get hasFresh(): boolean {
     return this.#http1.hasFresh;
   }

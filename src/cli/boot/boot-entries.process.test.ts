@@ -28,7 +28,10 @@ async function withMachine(uid: number, use: (machine: Machine) => Promise<void>
       writeFileSync(join(tools, name), `#!/bin/sh\necho "${name} $*" >> ${log}\n${script}\n`);
       chmodSync(join(tools, name), 0o755);
     };
-    tool('crontab', `if [ "$1" = -l ]; then cat ${crontab} 2>/dev/null; else cat > ${crontab}; fi`);
+    tool(
+      'crontab',
+      `if [ "$1" = -l ]; then cat ${crontab} 2>/dev/null || { echo 'no crontab for ann' >&2; exit 1; }; else cat > ${crontab}; fi`,
+    );
     tool('loginctl', 'exit 0');
     const variables: Readonly<Record<string, string>> = {
       PATH: `${tools}:${systemPath}`,
@@ -85,6 +88,28 @@ test('a unit of another copy of svc does not start the controller', async () => 
     writeFileSync(file ?? '', text.replace('/bin/sh "', '/bin/sh "/elsewhere'));
     expect(await findBootEntry(deps)).toMatchObject({ isCurrent: false });
     expect(await startInstalledUnit(deps)).toBe(false);
+  });
+});
+
+test('a crontab that cannot be read is not written', async () => {
+  await withMachine(1000, async ({ deps, tool, calls }) => {
+    tool('systemctl', 'echo offline; exit 1');
+    for (const broken of ['echo "Input/output error" >&2; exit 1', 'exit 2', 'printf "caf\\351\\n"']) {
+      tool('crontab', broken);
+      await expect(installBootEntry(deps)).rejects.toMatchObject({ code: 'SVC_INSTALL_REFUSED' });
+      expect(calls().filter((line) => line === 'crontab -')).toEqual([]);
+    }
+  });
+});
+
+test('a unit takes the place of the line of a time without systemd', async () => {
+  await withMachine(1000, async ({ deps, tool, crontab }) => {
+    tool('systemctl', 'echo offline; exit 1');
+    writeFileSync(crontab, '0 1 * * * backup\n');
+    await installBootEntry(deps);
+    tool('systemctl', runningSystemd);
+    expect(await installBootEntry(deps)).toMatchObject({ kind: 'user-unit' });
+    expect(readFileSync(crontab, 'utf8')).toBe('0 1 * * * backup\n');
   });
 });
 

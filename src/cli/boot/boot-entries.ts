@@ -34,7 +34,7 @@ export interface BootDeps {
   readonly paths: HomePaths;
   readonly clock: Clock;
   readonly env: (name: string) => string | undefined;
-  /** Of the user whose machine manager starts the controller. */
+  /** Of the user whose service manager starts the controller. */
   readonly uid: number;
   /** Folder of root's units; default: `/etc/systemd/system`. */
   readonly systemUnits?: string;
@@ -149,10 +149,17 @@ export async function installBootEntry(deps: BootDeps): Promise<BootEntry> {
     );
   }
   if (kind === 'cron') await installCronLine(program, deps);
-  else await installUnit(kind, program, deps);
+  else {
+    await installUnit(kind, program, deps);
+    // Of a time without systemd. Both would start a controller.
+    if (readRecord(deps.paths)?.cron === true) await removeCronLine(program.name, deps);
+  }
   writeRecord(deps.paths, kind === 'cron');
   return { kind, name: program.name, file: kind === 'cron' ? null : unitFile(kind, deps), isCurrent: true };
 }
+
+/** Characters of a crontab; the output of a longer one could be cut off. */
+const longestCrontab = 500_000;
 
 /** A shell's exit codes from 126 on: the program is missing or cannot be run. */
 const notRunnable = 126;
@@ -193,10 +200,22 @@ async function enableLinger(deps: BootDeps): Promise<void> {
   );
 }
 
+/**
+ * The user's crontab; empty without one, or without the program. Throws when it cannot be read completely: to write it
+ * back would destroy the user's lines.
+ */
 async function readCrontab(deps: BootDeps): Promise<string> {
-  const { exitCode, stdout } = await execute(['crontab', '-l'], deps);
-  // A user without a crontab gets 1.
-  return exitCode === 0 ? stdout : '';
+  const { exitCode, stdout, stderr } = await execute(['crontab', '-l'], deps);
+  const hasNone = exitCode >= notRunnable || (exitCode === 1 && /no crontab|No such file/i.test(stderr));
+  if (exitCode !== 0 && hasNone) return '';
+  if (exitCode !== 0) throw refused(`crontab does not show its lines: ${stderr.trim()}`, 'Run: crontab -l');
+  if (stdout.includes('\uFFFD') || stdout.length > longestCrontab) {
+    throw refused(
+      'The crontab is not UTF-8 text, or is too long to be kept as it is.',
+      'Edit it with crontab -e, then run the command again.',
+    );
+  }
+  return stdout;
 }
 
 async function installCronLine(program: BootProgram, deps: BootDeps): Promise<void> {
@@ -218,19 +237,23 @@ async function writeCrontab(text: string, deps: BootDeps): Promise<void> {
 
 /** Undoes `installBootEntry`. Returns what was removed; undefined: nothing was installed. A running controller goes on. */
 export async function uninstallBootEntry(deps: BootDeps): Promise<BootEntry | undefined> {
-  // The record may have been lost with an earlier SVC_HOME.
-  const entry = installedUnit(deps) ?? (await findCronLine(deps));
-  if (entry === undefined) return undefined;
-  if (existsSync(deps.paths.home)) writeRecord(deps.paths, false);
-  if (entry.file === null) {
-    await writeCrontab(withoutCronLine(await readCrontab(deps), entry.name), deps);
-    return entry;
-  }
+  const unit = installedUnit(deps);
+  // The record of it may have been lost with an earlier SVC_HOME.
+  const line = unit === undefined || readRecord(deps.paths)?.cron === true ? await findCronLine(deps) : undefined;
+  if (existsSync(deps.paths.home) && (unit ?? line) !== undefined) writeRecord(deps.paths, false);
+  if (line !== undefined) await removeCronLine(line.name, deps);
+  if (unit === undefined || unit.file === null) return line;
   // Where systemd does not run any more, removing the file is enough.
-  await systemctl(entry.kind, ['disable', entry.name], deps);
-  rmSync(entry.file, { force: true });
-  await systemctl(entry.kind, ['daemon-reload'], deps);
-  return entry;
+  await systemctl(unit.kind, ['disable', unit.name], deps);
+  rmSync(unit.file, { force: true });
+  await systemctl(unit.kind, ['daemon-reload'], deps);
+  return unit;
+}
+
+async function removeCronLine(name: string, deps: BootDeps): Promise<void> {
+  const crontab = await readCrontab(deps);
+  const without = withoutCronLine(crontab, name);
+  if (without !== crontab) await writeCrontab(without, deps);
 }
 
 function refused(message: string, hint: string): SvcError {

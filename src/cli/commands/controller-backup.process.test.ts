@@ -1,5 +1,16 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, globSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { runInProcess } from '../../../test/support/cli-world.ts';
@@ -7,6 +18,7 @@ import type { FakeRoutes } from '../../../test/support/fake-client.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import { aHealthReply } from '../../../test/support/views.ts';
 import { schemaVersion } from '../../domain/backup.ts';
+import { tryProcessLock } from '../../shared/system/process-lock.ts';
 
 /** A home with one service, and a controller that copies its state. */
 interface Scene {
@@ -102,7 +114,7 @@ test('restore into an empty home keeps nothing aside', async () => {
     const { code, stderr } = await restore(target);
     expect(code).toBe(0);
     expect(stderr).not.toContain('before-restore');
-    expect(readdirSync(target).toSorted()).toEqual(['config.yaml', 'run', 'services', 'state.db', 'state.db.seal']);
+    expect(readdirSync(target).toSorted()).toEqual(['config.yaml', 'controller.lock', 'run', 'services', 'state.db', 'state.db.seal']);
   });
 });
 
@@ -125,5 +137,56 @@ test('restore is refused while a controller runs', async () => {
     await backup();
     const { code, stderr } = await runInProcess(['controller', 'restore', file], { home, routes: { health: () => aHealthReply() } });
     expect({ code, stderr }).toEqual({ code: 4, stderr: expect.stringContaining('svc controller stop --keep-services') });
+  });
+});
+
+test('restore is refused while another process holds the lock of the controller', async () => {
+  await withScene(async ({ home, read, backup, restore }) => {
+    await backup();
+    const lock = tryProcessLock(join(home, 'controller.lock'));
+    expect(await restore()).toMatchObject({ code: 4, stderr: expect.stringContaining('SVC_CONTROLLER_RUNNING') });
+    lock?.release();
+    expect(await restore()).toMatchObject({ code: 0 });
+    expect(read('state.db')).toBe('database');
+  });
+});
+
+test('a backup within the home that it backs up is refused', async () => {
+  await withScene(async ({ home }) => {
+    const { code, stderr } = await runInProcess(['controller', 'backup', join(home, 'services/b.tar.gz')], { home });
+    expect({ code, stderr }).toEqual({ code: 4, stderr: expect.stringContaining('SVC_BACKUP_REFUSED') });
+  });
+});
+
+test('a link in the place of a folder of the home is named, because the backup lacks what it leads to', async () => {
+  await withScene(async ({ home, backup }) => {
+    symlinkSync('/etc', join(home, 'linked'));
+    expect((await backup()).stderr).toContain(join(home, 'linked'));
+  });
+});
+
+test('an archive with a file that no backup has changes nothing', async () => {
+  await withScene(async ({ home, file, write, read, backup, restore }) => {
+    await backup();
+    const unpacked = `${home}-unpacked`;
+    mkdirSync(unpacked);
+    execFileSync('tar', ['-xzf', file, '-C', unpacked]);
+    mkdirSync(join(unpacked, 'run'));
+    writeFileSync(join(unpacked, 'run/token'), 'forged');
+    execFileSync('tar', ['-czf', file, '-C', unpacked, '.']);
+    write('state.db', 'present');
+    expect(await restore()).toMatchObject({ code: 2, stderr: expect.stringContaining('SVC_BAD_BACKUP') });
+    expect(read('state.db')).toBe('present');
+  });
+});
+
+test('a folder that its owner may not change is restored, and nothing of the archive stays', async () => {
+  await withScene(async ({ home, write, backup, restore }) => {
+    write('services/k/v1/workdir/cache/module', 'module');
+    chmodSync(join(home, 'services/k/v1/workdir/cache'), 0o555);
+    await backup();
+    expect(await restore()).toMatchObject({ code: 0 });
+    expect(globSync(join(home, 'restore-*'))).toEqual([]);
+    chmodSync(join(home, 'services/k/v1/workdir/cache'), 0o755);
   });
 });

@@ -1,4 +1,16 @@
-import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  type Dirent,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  lstatSync,
+  openSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { ApiClient } from '../../api/client.ts';
@@ -11,6 +23,7 @@ import { hasErrno, messageOf, SvcError } from '../../shared/errors.ts';
 import { randomHex } from '../../shared/hex.ts';
 import { readIfThere } from '../../shared/system/files.ts';
 import { prepareHome } from '../../shared/system/prepare-home.ts';
+import { tryProcessLock } from '../../shared/system/process-lock.ts';
 import { svcVersion } from '../../shared/version.ts';
 import type { CommandContext } from '../command.ts';
 import { putInPlace } from '../restore/put-in-place.ts';
@@ -25,17 +38,17 @@ const mostTries = 3;
 
 /** `svc controller backup`: writes the state and the files of services into one archive. Services go on. */
 export async function controllerBackup(args: FileArgs, context: CommandContext): Promise<void> {
-  const { ui, cwd } = context;
+  const { ui, cwd, paths } = context;
   await refuseRemote('backed up', context);
   const file = resolve(cwd, args.file);
   refuseExisting(file);
+  refuseWithin(paths.home, file);
   const api = await apiOf(context);
   const temporary = `${file}.${randomHex(6)}.tmp`;
   try {
     createPrivate(temporary);
     const { services, outside } = await archive(api, temporary, context);
-    refuseExisting(file);
-    renameSync(temporary, file);
+    putFinished(temporary, file);
     if (args.json) return ui.json({ file, services, outside });
     ui.say(`Backed up ${count(services)} to ${file}. It contains secrets: whoever reads it can use them.`);
     if (outside.length > 0) ui.say(`Files outside of ${context.paths.home} are not in it: ${outside.join(', ')}`);
@@ -69,6 +82,26 @@ async function apiOf({ connection, paths }: CommandContext): Promise<ApiClient> 
   });
 }
 
+const real = (path: string): string => (existsSync(path) ? realpathSync(path) : path);
+
+/** An archive within the home would contain itself, and each earlier one. */
+function refuseWithin(home: string, file: string): void {
+  if (!`${real(dirname(file))}/`.startsWith(`${real(home)}/`)) return;
+  throw new SvcError('SVC_BACKUP_REFUSED', `${file} is within ${home}, which is backed up.`, { hint: 'Name a file outside of it.' });
+}
+
+/** Never replaces a file that was made meanwhile. */
+function putFinished(temporary: string, file: string): void {
+  try {
+    linkSync(temporary, file);
+  } catch (error) {
+    refuseExisting(file);
+    // A file system without hard links.
+    if (!hasErrno(error, 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'EMLINK')) throw error;
+    renameSync(temporary, file);
+  }
+}
+
 interface Archived {
   readonly services: readonly string[];
   readonly outside: readonly string[];
@@ -83,13 +116,14 @@ async function archive(api: ApiClient, target: string, context: CommandContext):
       const manifest: BackupManifest = { format: 1, schema, version: svcVersion, createdAt: isoTime(clock.now()), services };
       writeFileSync(join(folder, manifestName), JSON.stringify(manifest, undefined, 2), { mode: 0o600 });
       const list = await filesOf(paths.home);
+      const links = list.filter((path) => !path.includes('/') && lstatSync(join(paths.home, path)).isSymbolicLink());
       const own = ['-C', folder, manifestName, 'state.db', 'state.db.seal'];
       const others = ['-C', paths.home, '--no-recursion', '--null', '--verbatim-files-from', '-T', '-'];
       const { exitCode, stderr } = await tar(['-czf', target, ...own, ...others], context, `${list.join('\0')}\0`);
       signal.throwIfAborted();
       if (exitCode === 0) {
         syncFile(target);
-        return { services, outside };
+        return { services, outside: [...outside, ...links.map((path) => join(paths.home, path))] };
       }
       if (tries >= mostTries)
         throw new SvcError('SVC_BACKUP_REFUSED', `The archive could not be written: ${stderr.trim()}`, { hint: 'Try again.' });
@@ -105,13 +139,23 @@ const snapshotMs = 300_000;
 /** Paths below the home, folders before their contents. */
 async function filesOf(home: string, below = ''): Promise<readonly string[]> {
   const found: string[] = [];
-  for (const entry of await readdir(join(home, below), { withFileTypes: true })) {
+  for (const entry of await entriesOf(join(home, below))) {
     const path = below === '' ? entry.name : `${below}/${entry.name}`;
     if (!isInBackup(path) || !(entry.isFile() || entry.isDirectory() || entry.isSymbolicLink())) continue;
     found.push(path);
     if (entry.isDirectory()) found.push(...(await filesOf(home, path)));
   }
   return found;
+}
+
+/** A folder that a service takes with it meanwhile is empty. */
+async function entriesOf(folder: string): Promise<readonly Dirent[]> {
+  try {
+    return await readdir(folder, { withFileTypes: true });
+  } catch (error) {
+    if (hasErrno(error, 'ENOENT')) return [];
+    throw error;
+  }
 }
 
 function tar(args: readonly string[], { clock, signal }: CommandContext, input?: string): Promise<ExecResult> {
@@ -131,18 +175,20 @@ export async function controllerRestore(args: FileArgs, context: CommandContext)
   await refuseRemote('restored', context);
   const file = resolve(cwd, args.file);
   if (!existsSync(file)) throw new SvcError('SVC_FILE_NOT_FOUND', `There is no file ${file}.`);
-  if ((await connection.running()) !== undefined) {
+  prepareHome(paths);
+  // A controller that starts meanwhile ends at this lock, as it does beside another one.
+  const lock = (await connection.running()) === undefined ? tryProcessLock(`${paths.home}/controller.lock`) : undefined;
+  if (lock === undefined) {
     throw new SvcError('SVC_CONTROLLER_RUNNING', 'The controller runs, and would go on with its present state.', {
       hint: `Stop it first; its services go on: svc controller stop --keep-services. Then: svc controller restore ${args.file}`,
     });
   }
-  prepareHome(paths);
   const staging = join(paths.home, `restore-${randomHex(6)}`);
   const aside = join(paths.home, `before-restore-${isoTime(clock.now()).replaceAll(/[:.]/g, '')}`);
   try {
     const manifest = await unpack(file, staging, context);
     await rm(join(staging, manifestName));
-    const kept = putInPlace(staging, paths.home, aside);
+    const kept = putInPlaceOrSay(staging, aside, args.file, context);
     // Without it, the next command knows that there is work for a controller.
     rmSync(paths.idleMark, { force: true });
     const { createdAt, services } = manifest;
@@ -151,7 +197,21 @@ export async function controllerRestore(args: FileArgs, context: CommandContext)
     if (kept) ui.say(`The files that it replaced are in ${aside}. Remove them when all is well.`);
     return ui.say('To start the controller with its services: svc serve status');
   } finally {
+    // Folders of users may be ones that even their owner may not change, such as module caches.
+    if (existsSync(staging)) await runCommand(['chmod', '-R', 'u+rwX', staging], { env: wholeEnv(), clock });
     await rm(staging, { recursive: true, force: true });
+    lock.release();
+  }
+}
+
+function putInPlaceOrSay(staging: string, aside: string, file: string, { paths }: CommandContext): boolean {
+  try {
+    return putInPlace(staging, paths.home, aside);
+  } catch (error) {
+    throw new SvcError('SVC_BACKUP_REFUSED', `${paths.home} has only a part of the backup: ${messageOf(error)}`, {
+      cause: error,
+      hint: `Remove the cause and run it again: svc controller restore ${file}. What it replaced is in ${aside}.`,
+    });
   }
 }
 
@@ -162,8 +222,7 @@ async function unpack(file: string, staging: string, context: CommandContext): P
   context.signal.throwIfAborted();
   if (exitCode !== 0) throw new SvcError('SVC_BAD_BACKUP', `${file} is no backup, or is damaged: ${stderr.trim().split('\n')[0] ?? ''}`);
   const manifest = readManifest(readIfThere(join(staging, manifestName)));
-  if (manifest === undefined || !existsSync(join(staging, 'state.db')))
-    throw new SvcError('SVC_BAD_BACKUP', `${file} is no backup of svc.`);
+  if (manifest === undefined || !(await isBackup(staging))) throw new SvcError('SVC_BAD_BACKUP', `${file} is no backup of svc.`);
   if (!isReadable(manifest)) {
     const { version, schema } = manifest;
     throw new SvcError(
@@ -175,6 +234,15 @@ async function unpack(file: string, staging: string, context: CommandContext): P
     );
   }
   return { ...manifest, format: 1 };
+}
+
+/** Whether a folder has the database with its seal, and nothing that a backup never has. */
+async function isBackup(folder: string): Promise<boolean> {
+  const own = [manifestName, 'state.db', 'state.db.seal'];
+  const isFile = (name: string): boolean => lstatSync(join(folder, name), { throwIfNoEntry: false })?.isFile() === true;
+  if (!own.every(isFile)) return false;
+  const expected = new Set([...own, ...(await filesOf(folder))]);
+  return (await readdir(folder, { recursive: true })).every((path) => expected.has(path));
 }
 
 const count = (services: readonly string[]): string =>

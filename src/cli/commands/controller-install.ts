@@ -24,7 +24,7 @@ export async function controllerInstall(args: JsonArgs, context: CommandContext)
   }
   const { secrets } = bootEnv(env);
   if (args.json) return ui.json({ installed: entry, notPassedOn: secrets });
-  ui.say(`After a reboot, ${starter(entry)} starts the controller, and the controller its services.`);
+  ui.say(`After a reboot, ${starter(entry)} starts the controller, and the controller starts its services.`);
   if (entry.kind !== 'cron') ui.say('systemd also restarts the controller after a crash. svc controller stop still stops it.');
   if (secrets.length > 0) {
     ui.say(`Not passed on, because others may read a unit or a crontab: ${secrets.join(', ')}.`);

@@ -1,18 +1,23 @@
 import {
   chmodSync,
+  closeSync,
+  copyFileSync,
   existsSync,
   linkSync,
   lstatSync,
   mkdirSync,
+  openSync,
   readdirSync,
-  readFileSync,
   readlinkSync,
+  readSync,
   renameSync,
   type Stats,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 const ownersBits = 0o700;
+
+const pieceBytes = 1_048_576;
 
 /**
  * Moves the unpacked files of a backup into a home on the same file system. A different file of the same name goes to
@@ -26,10 +31,19 @@ export function putInPlace(from: string, home: string, aside: string): boolean {
   renameSync(join(from, 'state.db.seal'), join(home, 'state.db.seal'));
   if (existsSync(join(home, 'state.db'))) {
     mkdirSync(aside, { recursive: true, mode: ownersBits });
-    linkSync(join(home, 'state.db'), join(aside, 'state.db'));
+    copyDatabase(join(home, 'state.db'), join(aside, 'state.db'));
   }
   renameSync(join(from, 'state.db'), join(home, 'state.db'));
   return existsSync(aside);
+}
+
+function copyDatabase(from: string, to: string): void {
+  try {
+    linkSync(from, to);
+  } catch {
+    // A file system without hard links.
+    copyFileSync(from, to);
+  }
 }
 
 interface Folders {
@@ -69,5 +83,20 @@ function move(source: string, target: string, stats: Stats): void {
 
 function isEqual(source: string, stats: Stats, target: string, present: Stats): boolean {
   if (stats.isSymbolicLink()) return present.isSymbolicLink() && readlinkSync(source) === readlinkSync(target);
-  return stats.isFile() && present.isFile() && stats.size === present.size && readFileSync(source).equals(readFileSync(target));
+  return stats.isFile() && present.isFile() && stats.size === present.size && haveSameBytes(source, target);
+}
+
+/** Compares by pieces: models have gigabytes. */
+function haveSameBytes(first: string, second: string): boolean {
+  const files = [first, second].map((path) => openSync(path, 'r'));
+  const pieces = files.map(() => Buffer.alloc(pieceBytes));
+  try {
+    for (;;) {
+      const [one = 0, other = 0] = files.map((file, index) => readSync(file, pieces[index] ?? Buffer.alloc(0)));
+      if (one !== other || pieces[0]?.subarray(0, one).equals(pieces[1]?.subarray(0, other) ?? Buffer.alloc(0)) !== true) return false;
+      if (one === 0) return true;
+    }
+  } finally {
+    for (const file of files) closeSync(file);
+  }
 }

@@ -365,7 +365,7 @@ test('a replica counts as broken only while every balancer reports it', async ()
   const balancers = [new Balancer('a'), new Balancer('b')];
   const fleet = fleetOf(balancers, clock);
   await clock.advance(1_000);
-  const failed = { hung: 5, cutOff: 0, seconds: 60 };
+  const failed = { hung: 5, cutOff: 0, seconds: 60, ageSeconds: 60 };
   for (const [index, one] of balancers.entries()) one.broken = index === 0 ? { 1: failed, 2: failed } : { 2: failed };
   for (const one of balancers) one.report();
   await clock.advance(100);

@@ -165,7 +165,7 @@ test('a replica that passes its probes while its requests fail is replaced', asy
     async (world) => {
       await world.untilReady(2);
       await world.clock.advance(120_000);
-      world.balancer = { broken: { 1: { hung: 9, cutOff: 0, seconds: 61 } } };
+      world.balancer = { broken: { 1: { hung: 9, cutOff: 0, seconds: 61, ageSeconds: 61 } } };
       await world.untilStates(['1 FAILED_PROBING', '2 READY', '3 READY'], 60_000);
       expect((await world.historyOf(3))[0]?.[1]).toBe(
         'The last 9 requests at replica 1 failed for 61 s (9 hung, 0 broke off); replica 3 is launched in its place.',

@@ -13,7 +13,7 @@ import { loadConfig } from '../../spec/load-config.ts';
 import { loadSshPools } from '../../spec/load-ssh-pools.ts';
 import { openStore } from '../../store/open-store.ts';
 import { storeSettings } from '../../store/store-settings.ts';
-import { tryProcessLock } from '../../store/process-lock.ts';
+import { tryProcessLock } from '../../shared/system/process-lock.ts';
 import { createProviders } from '../../provision/providers.ts';
 import { readControllerHost } from '../read-controller-host.ts';
 import { serveHello } from '../hello-socket.ts';

@@ -287,9 +287,11 @@ export class Supervisor {
     const over = new AbortController();
     const cancel = known === undefined ? undefined : watchForHang(watchedOf(known), clock, () => over.abort());
     const timeoutMs = known === undefined ? helloTimeoutMs : longestHelloMs;
-    const greeting = await greet(this.#what.socketPath, { clock, timeoutMs, signal: AbortSignal.any([limit, over.signal]) });
-    cancel?.();
-    return greeting;
+    try {
+      return await greet(this.#what.socketPath, { clock, timeoutMs, signal: AbortSignal.any([limit, over.signal]) });
+    } finally {
+      cancel?.();
+    }
   }
 
   async #startAndGreet(): Promise<Greeting | undefined> {

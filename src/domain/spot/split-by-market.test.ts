@@ -76,7 +76,8 @@ test('a held update starts nothing on demand', () => {
 test('spot replicas that wait for a machine stay wanted while on-demand replicas stand in for them', () => {
   const old = ready(1, { market: 'spot' });
   const waiting = [4, 5].map((id) => aReplica({ id, state: 'PROVISIONING', version: 2, market: 'spot' }));
-  const world = aWorld({ versions: new Map([[2, task]]), replicas: [old, ...waiting] });
+  const service = { ...aWorld().service, version: 2 };
+  const world = aWorld({ service, versions: new Map([[2, task]]), replicas: [old, ...waiting] });
   const facts = { launched: [2], remaining: world.replicas, moved: [], isApart: false, target: 1, desired: 1 };
   expect(splitByMarket(world, { ...facts, replaced: [] }).get(2)).toEqual({ spot: 1, onDemand: 0 });
   expect(splitByMarket(world, { ...facts, replaced: [old] }).get(2)).toEqual({ spot: 2, onDemand: 1 });

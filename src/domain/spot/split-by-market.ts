@@ -37,7 +37,7 @@ export function splitByMarket(
     const readySpot = [...counted, ...moved].filter((replica) => replica.state === 'READY' && marketOf(replica) === 'spot').length;
     const facts = hedgeFor(world, version, inPlaceOf(moved, counted), numbers.desired);
     const wanted = task && wantedMarkets(task, { ...numbers, readySpot, hedged: facts && hedgeMarkets(facts) });
-    if (wanted === undefined || replaced.length === 0) return [version, wanted] as const;
+    if (wanted === undefined || replaced.length === 0 || version !== world.service.version) return [version, wanted] as const;
     // Replicas that wait for spot show that it is refused. Without them the next decision would want spot again.
     const livingSpot = remaining.filter((one) => isOwn(one) && isAlive(one.state) && marketOf(one) === 'spot').length;
     return [version, { ...wanted, spot: Math.max(wanted.spot, livingSpot) }] as const;

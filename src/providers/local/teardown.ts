@@ -87,13 +87,19 @@ function endGroup({ dir, group }: MachineFiles): boolean {
   try {
     // Before Linux 5.14 the file is missing. The machine's cookie then finds the processes.
     if (existsSync(join(path, 'cgroup.kill'))) writeFileSync(join(path, 'cgroup.kill'), '1');
-    rmdirSync(path);
+    removeGroup(path);
   } catch (error) {
     // The killed processes need time to end.
     if (hasErrno(error, 'EBUSY')) return false;
     if (!hasErrno(error, 'ENOENT', 'ENODEV')) throw error;
   }
   return true;
+}
+
+/** A program may have made groups below its own. The files of a group go with it. */
+function removeGroup(path: string): void {
+  for (const entry of readdirSync(path, { withFileTypes: true })) if (entry.isDirectory()) removeGroup(join(path, entry.name));
+  rmdirSync(path);
 }
 
 /** The namespaces' first processes, as enter.sh recorded them. */
