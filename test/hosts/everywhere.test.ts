@@ -25,7 +25,9 @@ function writeFiles({ svc, aws, hosts }: CloudWorld, desk: TestSshHost, box: Tes
   for (const region of Object.keys(regions)) aws.control.supply.limitCapacity({ region }, 1);
   const cloud = Object.keys(regions).map((region) => `    - {infra: aws/${region}, instance_type: t3a.medium}`);
   const probe = ['  readiness_probe:', '    path: /', `    consecutive_failure_threshold_timeout: ${failingSeconds}`];
-  return webFiles(svc, 4, ['  ordered:', ...cloud, '    - infra: ssh/shelf'], probe);
+  // The machine that is cut off for a minute must come back.
+  const policy = ['  replica_policy:', '    min_replicas: 4', '    early_replacement: false'];
+  return webFiles(svc, policy, ['  ordered:', ...cloud, '    - infra: ssh/shelf'], probe);
 }
 
 const inRegion = (service: ServiceView, region: string): ReplicaView => {

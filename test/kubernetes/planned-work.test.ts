@@ -18,8 +18,8 @@ import {
 } from './controller-world.ts';
 
 const perSecond = 200;
-/** More than these did not just meet the close of idle connections. */
-const maxRepeated = 10;
+/** A larger share did not just meet the close of idle connections. A busy machine sees such a close late. */
+const maxRepeatedShare = 0.005;
 
 /** Runs an operation on the cluster under load; returns the outcomes of the requests that ended meanwhile. */
 async function underLoad(what: string, url: string, act: () => Promise<void>): Promise<readonly string[]> {
@@ -33,7 +33,7 @@ async function underLoad(what: string, url: string, act: () => Promise<void>): P
   }
   const { gapMs, slowestMs, outcomes, repeated } = load.figuresSince(at);
   printFigures(what, { tookMs: Date.now() - at, gapMs, slowestMs, repeated, outcomes: JSON.stringify(outcomes) });
-  expect(repeated).toBeLessThan(maxRepeated);
+  expect(repeated).toBeLessThan(maxRepeatedShare * Object.values(outcomes).reduce((sum, count) => sum + count, 0));
   return Object.keys(outcomes);
 }
 
