@@ -18,8 +18,8 @@ const timedOutExitCode = 124;
 /** Background processes may hold a command's outputs open. After its end, they are read for this long, ms. */
 const lastOutputMs = 100;
 
-/** A shell's exit codes for a command that cannot be run or does not exist. */
-const notRunnable = 126;
+/** A shell's exit code for a command that cannot be run; the next one says that it does not exist. */
+export const notRunnable = 126;
 const notFound = 127;
 
 /** Runs a local command in its own session, so that an abort also ends its children. Throws only when cancelled. */

@@ -160,10 +160,10 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
   #beginWaiting(): void {
     for (const request of this.#waiting) {
       const { stream, head, isEnded, until } = request;
-      if (stream.destroyed) {
-        // The events of its end follow.
-      } else if (until <= this.context.deadlines.now) this.#refuseShare(stream);
-      else if (!this.#begin(stream, head, isEnded)) return;
+      if (!stream.destroyed) {
+        if (until <= this.context.deadlines.now) this.#refuseShare(stream);
+        else if (!this.#begin(stream, head, isEnded)) return;
+      }
       this.#endWait(request);
     }
   }

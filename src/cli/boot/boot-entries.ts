@@ -16,7 +16,7 @@ import {
   withoutCronLine,
 } from '../../domain/boot-entry.ts';
 import type { ExecResult } from '../../remote/remote.ts';
-import { runCommand } from '../../remote/run-command.ts';
+import { notRunnable, runCommand } from '../../remote/run-command.ts';
 import { shellQuote } from '../../remote/shell-quote.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { homeDir, wholeEnv } from '../../shared/env.ts';
@@ -38,6 +38,11 @@ export interface BootDeps {
   readonly uid: number;
   /** Folder of root's units; default: `/etc/systemd/system`. */
   readonly systemUnits?: string;
+}
+
+/** Those of this process. */
+export function bootDeps({ paths, clock, env }: Pick<BootDeps, 'paths' | 'clock' | 'env'>): BootDeps {
+  return { paths, clock, env, uid: process.getuid?.() ?? 0 };
 }
 
 /** An installed start after a reboot. */
@@ -160,9 +165,6 @@ export async function installBootEntry(deps: BootDeps): Promise<BootEntry> {
 
 /** Characters of a crontab; the output of a longer one could be cut off. */
 const longestCrontab = 500_000;
-
-/** A shell's exit codes from 126 on: the program is missing or cannot be run. */
-const notRunnable = 126;
 
 /** Without a running systemd, systemctl prints `offline`, or cannot connect and prints nothing. */
 async function runsSystemd(deps: BootDeps): Promise<boolean> {

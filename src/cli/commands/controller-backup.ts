@@ -50,7 +50,7 @@ export async function controllerBackup(args: FileArgs, context: CommandContext):
     const { services, outside } = await archive(api, temporary, context);
     putFinished(temporary, file);
     if (args.json) return ui.json({ file, services, outside });
-    ui.say(`Backed up ${count(services)} to ${file}. It contains secrets: whoever reads it can use them.`);
+    ui.say(`Backed up ${count(services)} to ${file}. It contains secrets, which its readers can use.`);
     if (outside.length > 0) ui.say(`Files outside of ${context.paths.home} are not in it: ${outside.join(', ')}`);
     return ui.say(`To restore it: svc controller restore ${args.file}`);
   } finally {
@@ -64,7 +64,9 @@ function createPrivate(path: string): void {
   } catch (error) {
     if (hasErrno(error, 'ENOENT'))
       throw new SvcError('SVC_FILE_NOT_FOUND', `The folder ${dirname(path)} does not exist.`, { cause: error });
-    throw new SvcError('SVC_BACKUP_REFUSED', `${dirname(path)} cannot be written: ${messageOf(error)}`, { hint: 'Name a file elsewhere.' });
+    throw new SvcError('SVC_BACKUP_REFUSED', `${dirname(path)} cannot be written: ${messageOf(error)}`, {
+      hint: 'Name a file in another folder.',
+    });
   }
 }
 

@@ -1,15 +1,12 @@
 import { bootEnv } from '../../domain/boot-entry.ts';
 import { SvcError } from '../../shared/errors.ts';
-import { type BootDeps, type BootEntry, findBootEntry, installBootEntry, uninstallBootEntry } from '../boot/boot-entries.ts';
+import { bootDeps, type BootEntry, findBootEntry, installBootEntry, uninstallBootEntry } from '../boot/boot-entries.ts';
 import type { CommandContext } from '../command.ts';
 import { retireController } from '../connection/controller-process.ts';
 
 interface JsonArgs {
   readonly json: boolean;
 }
-
-/** For which user and home a command installs. */
-export const bootDeps = ({ paths, clock, env }: CommandContext): BootDeps => ({ paths, clock, env, uid: process.getuid?.() ?? 0 });
 
 /** `svc controller install`: has this machine start the controller after a reboot. */
 export async function controllerInstall(args: JsonArgs, context: CommandContext): Promise<void> {

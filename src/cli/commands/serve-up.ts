@@ -129,8 +129,7 @@ function showOnTerminal(service: ServiceView, followed: boolean, ui: Ui): void {
 async function mentionReboot(context: CommandContext): Promise<void> {
   const { connection, ui } = context;
   if ((await connection.remoteController()) !== undefined) return;
-  const { bootDeps } = await import('./controller-install.ts');
-  const { mentionsBoot } = await import('../boot/boot-entries.ts');
+  const { bootDeps, mentionsBoot } = await import('../boot/boot-entries.ts');
   if (!mentionsBoot(bootDeps(context))) return;
   ui.say('');
   ui.say('After a reboot, the next svc command starts the service again. To have that done at boot: svc controller install');

@@ -31,8 +31,8 @@ export function connectLocalController(paths: HomePaths, { clock, signal, versio
   async function client(): Promise<ApiClient> {
     const api = await open();
     const { ensureController } = await import('./daemon.ts');
-    const { startInstalledUnit } = await import('../boot/boot-entries.ts');
-    const startByManager = (): Promise<boolean> => startInstalledUnit({ paths, clock, env: envVar, uid: process.getuid?.() ?? 0 });
+    const { bootDeps, startInstalledUnit } = await import('../boot/boot-entries.ts');
+    const startByManager = (): Promise<boolean> => startInstalledUnit(bootDeps({ paths, clock, env: envVar }));
     await ensureController(paths, { clock, signal, probe: () => probeCurrent(api), startByManager });
     return api;
   }

@@ -129,7 +129,7 @@ test('an event reports a program that ignored SIGTERM, and not one that ended on
   }
 });
 
-test('a program that ends with 0 is told to stay in the foreground', async () => {
+test('the end of a program with 0 says that it must stay in the foreground', async () => {
   await withWorld(async (world) => {
     world.cloud.conduct.jobOf = () => ({ runMs: 10, exitCode: 0, readyAfterMs: 60_000 });
     await world.clock.advance(5_000);

@@ -52,7 +52,6 @@ interface SupervisorDeps {
 /** A process that lived for this long was healthy. */
 const healthyMs = 30_000;
 const failingAfterDeaths = 6;
-const helloTimeoutMs = hangMs;
 /** A process that has no CPU for so long does not come up at all. */
 const longestHelloMs = 600_000;
 /** Between SIGTERM and SIGKILL for a balancer without a hello: on SIGTERM it ends its standby, which would go on. */
@@ -286,7 +285,7 @@ export class Supervisor {
     const known = this.#silent;
     const over = new AbortController();
     const cancel = known === undefined ? undefined : watchForHang(watchedOf(known), clock, () => over.abort());
-    const timeoutMs = known === undefined ? helloTimeoutMs : longestHelloMs;
+    const timeoutMs = known === undefined ? hangMs : longestHelloMs;
     try {
       return await greet(this.#what.socketPath, { clock, timeoutMs, signal: AbortSignal.any([limit, over.signal]) });
     } finally {
@@ -307,7 +306,7 @@ export class Supervisor {
     const hasExited = isStarting ? () => !isAlive(standby) : this.#spawn();
     const over = new AbortController();
     const limit = AbortSignal.any([this.#stop.signal, over.signal]);
-    const limitMs = isStarting ? standbyTimeoutMs : helloTimeoutMs;
+    const limitMs = isStarting ? standbyTimeoutMs : hangMs;
     const cancel = this.#silent === undefined ? undefined : watchForHang(watchedOf(this.#silent), clock, () => over.abort(), limitMs);
     try {
       while (!limit.aborted) {
