@@ -10,6 +10,12 @@ test.for<readonly [what: string, line: string, safe: string]>([
   ['no movement of the cursor', `a${escape}[2J${escape}[10Ab`, 'ab'],
   ['no question to the terminal', `a${escape}[6nb${escape}[c`, 'ab'],
   ['no concealed text', `${escape}[8msecret`, `secret${escape}[0m`],
+  ['no text concealed beside a colour', `${escape}[38;5;8;8msecret`, `secret${escape}[0m`],
+  [
+    'grey text, whose colour is number 8',
+    `${escape}[38;5;8mgrey ${escape}[1;48;2;8;8;8mx`,
+    `${escape}[38;5;8mgrey ${escape}[1;48;2;8;8;8mx${escape}[0m`,
+  ],
   ['no lone escape, bell, backspace or C1 character', `a${escape}\u0007\b\u009B2Jb`, 'ab'],
   ['no reordered text', 'a\u202Eb', 'ab'],
 ])('a terminal gets %s', ([, line, safe]) => {

@@ -7,8 +7,11 @@ const longestLine = 65_536;
 const escape = '\u001B';
 const colour = new RegExp(`(${escape}\\[[\\d;]*m)`);
 
+/** Parameters that name a colour, of a palette (38;5;N) or as red, green, blue: an 8 in them conceals nothing. */
+const colourParameters = /(?<=[[;])0*[345]8;(0*5;\d*|0*2;\d*;\d*;\d*)/g;
+
 /** Concealed text (8) would hide from the user what a program wrote. */
-const conceals = (sequence: string): boolean => /[[;]0*8[;m]/.test(sequence);
+const conceals = (sequence: string): boolean => /[[;]0*8[;m]/.test(sequence.replaceAll(colourParameters, ''));
 
 /**
  * A line of a program's log for a terminal: keeps colours and tabs. Removes other escape sequences, control characters and

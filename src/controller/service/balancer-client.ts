@@ -64,6 +64,7 @@ export class BalancerClient implements EndpointSink {
   readonly #log: Logger;
   #socket: Duplex | undefined;
   #lastSeenAt = Number.NEGATIVE_INFINITY;
+  #lastArrivalAt = Number.NEGATIVE_INFINITY;
   #newest: ReplicasCommand | undefined;
   #appliedRevision = 0;
   #waiting: { readonly revision: number; readonly resolve: (applied: boolean) => void }[] = [];
@@ -95,6 +96,11 @@ export class BalancerClient implements EndpointSink {
   /** When the balancer last sent anything, monotonic ms. */
   get lastSeenAt(): number {
     return this.#lastSeenAt;
+  }
+
+  /** When requests last arrived, monotonic ms. The first report counts as well: what came before it is not known. */
+  get lastArrivalAt(): number {
+    return this.#lastArrivalAt;
   }
 
   /** Keeps the connection open and reports to the listeners until the signal aborts. */
@@ -214,6 +220,7 @@ export class BalancerClient implements EndpointSink {
         break;
       case 'stats': {
         const count = Math.max(0, report.requestsTotal - (this.#lastTotal ?? report.requestsTotal));
+        if (count > 0 || this.#lastTotal === undefined) this.#lastArrivalAt = this.#clock.monotonic();
         this.#lastTotal = report.requestsTotal;
         const { inFlight, queued, broken = {} } = report;
         const outcomes = this.#addOutcomes(report.outcomes);

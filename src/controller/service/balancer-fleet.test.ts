@@ -372,3 +372,26 @@ test('a replica counts as broken only while every balancer reports it', async ()
   expect(fleet.view.broken).toEqual({ 2: failed });
   fleet.close();
 });
+
+test('a balancer without requests for a minute does not keep a replica from counting as broken', async () => {
+  const clock = new FakeClock();
+  const balancers = [new Balancer('a'), new Balancer('b')];
+  const fleet = fleetOf(balancers, clock);
+  const failed = { hung: 5, cutOff: 0, seconds: 60, ageSeconds: 60 };
+  const [one, other] = balancers;
+  if (one !== undefined) one.broken = { 1: failed };
+  const seconds = async (count: number): Promise<void> => {
+    for (let second = 0; second < count; second += 1) {
+      await clock.advance(1_000);
+      for (const balancer of balancers) balancer.report();
+    }
+    await clock.advance(100);
+  };
+  await seconds(50);
+  other?.request(2);
+  await seconds(55);
+  expect(fleet.view.broken).toEqual({});
+  await seconds(10);
+  expect(fleet.view.broken).toEqual({ 1: failed });
+  fleet.close();
+});

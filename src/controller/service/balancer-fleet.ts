@@ -21,6 +21,8 @@ import { ReplicaRelays, ownAddress } from './replica-relay.ts';
 const memberGoneMs = 3_000;
 /** On another machine nothing listens for seconds while a balancer restarts. */
 const reconnectMs = 250;
+/** A balancer without new requests for this long, ms, abstains: as long as requests must fail (`unanswering.ts`). */
+const quietMs = 60_000;
 /** How often a wait checks whether a balancer has stopped counting, ms. */
 const pollIntervalMs = 100;
 
@@ -95,7 +97,9 @@ export class BalancerFleet implements EndpointSink {
     const connected = counting.length > 0 && counting.every(({ client }) => client.view.connected);
     // Also of those that do not count now: the sums never fall.
     const outcomes = [...this.#members.values()].reduce((sum, { client }) => addOutcomes(sum, client.view.outcomes), this.#earlierOutcomes);
-    const broken = brokenAtAll(counting.map(({ client }) => client.view.broken));
+    const busyFrom = this.#deps.clock.monotonic() - quietMs;
+    const judging = counting.filter(({ client }) => client.lastArrivalAt > busyFrom || Object.keys(client.view.broken).length > 0);
+    const broken = brokenAtAll(judging.map(({ client }) => client.view.broken));
     return { connected, inFlight, queued, outcomes, broken, reports: this.#rounds, hellos: this.#hellos };
   }
 
@@ -199,7 +203,10 @@ export function openFleet(deps: OpenFleetDeps): BalancerPort {
   };
 }
 
-/** One balancer alone may lack the network to a replica. So a replica counts only if all of them report it. */
+/**
+ * One balancer alone may lack the network to a replica. So a replica counts only if all of them report it, except those
+ * without requests: they know nothing about it.
+ */
 function brokenAtAll([first = {}, ...others]: readonly BrokenReplicas[]): BrokenReplicas {
   return Object.fromEntries(Object.entries(first).filter(([id]) => others.every((one) => one[id] !== undefined)));
 }
