@@ -4,14 +4,19 @@ import { type ServiceRecord, subjectEvent } from '../domain/records.ts';
 import type { Clusters } from './cluster/clusters.ts';
 import type { DaemonContext } from './daemon-context.ts';
 import { describeClaim } from './deploy/port-claims.ts';
+import { foldersIn } from './folders-in.ts';
 import type { ServiceProcesses } from './supervise/service-processes.ts';
 import { removeOldUploads } from './deploy/uploads.ts';
 
 /** How often the daemon checks for new and removed services, ms. */
 const pollIntervalMs = 250;
 
-/** Passes between removals of old client files: ten minutes. */
+/** Passes between removals of old client files and events: ten minutes. */
 const passesPerCleanUp = 2_400;
+
+/** How long events of gone services and clusters are kept, ms (30 days), and at most how many. */
+const goneEventsMs = 2_592_000_000;
+const mostGoneEvents = 20_000;
 
 /** Passes between comparisons of port claims with services when no service came or went: ten seconds. */
 const passesPerClaims = 40;
@@ -69,7 +74,7 @@ export class DaemonWatch implements Loop {
     await this.#processes.removeGone();
     await this.#processes.updateEdgeProxies();
     await this.#keepPorts(services.map(({ key }) => key).join());
-    if (this.#passes % passesPerCleanUp === 0) await removeOldUploads(this.#context.paths, clock.now());
+    if (this.#passes % passesPerCleanUp === 0) await this.#cleanUp();
     this.#passes += 1;
     const isNeeded =
       services.length > 0 ||
@@ -79,6 +84,19 @@ export class DaemonWatch implements Loop {
       (await store.clusters.list()).length > 0;
     this.#idle = nextIdle(this.#idle, isNeeded, clock.monotonic());
     if (this.idleStopMs() === 0 || this.#isCutOff()) this.#stop();
+  }
+
+  async #cleanUp(): Promise<void> {
+    const { store, paths, clock, log } = this.#context;
+    await removeOldUploads(paths, clock.now());
+    // Their events tell folders that wait for a removal from those of another database.
+    const except = [...foldersIn(paths.servicesDir), ...foldersIn(paths.clustersDir)];
+    try {
+      await store.events.pruneGone({ before: clock.now() - goneEventsMs, keep: mostGoneEvents, except });
+    } catch (error) {
+      // The next clean-up tries again; services must not wait for it.
+      log.warn({ err: error }, 'old events could not be removed');
+    }
   }
 
   /**

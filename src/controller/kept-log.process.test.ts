@@ -9,7 +9,7 @@ import { followFile } from '../remote/local.ts';
 import type { Remote } from '../remote/remote.ts';
 import { systemClock } from '../shared/clock.ts';
 import { SvcError } from '../shared/errors.ts';
-import { boundLog, followLog, removeReplicaLogs, untilKept } from './kept-log.ts';
+import { boundEndedLog, boundLog, followLog, removeReplicaLogs, untilKept } from './kept-log.ts';
 
 let folder: string;
 let target: string;
@@ -79,6 +79,14 @@ test('a log over its limit releases its older half and keeps its size', async ()
   await boundLog(target, systemClock, 2 * mebibyte);
   expect(statSync(target).size).toBe(3 * mebibyte + 7);
   expect(statSync(target).blocks * 512).toBeLessThan(2 * mebibyte);
+  expect(readFileSync(target, 'latin1').endsWith('xthe end')).toBe(true);
+});
+
+test('the log of an ended replica keeps its newest 8 to 16 MiB', async () => {
+  await boundEndedLog(target, systemClock);
+  writeFileSync(target, `${'x'.repeat(20 * 1_048_576)}the end`);
+  await boundEndedLog(target, systemClock);
+  expect(statSync(target).blocks * 512).toBeLessThanOrEqual(9 * 1_048_576);
   expect(readFileSync(target, 'latin1').endsWith('xthe end')).toBe(true);
 });
 

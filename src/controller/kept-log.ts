@@ -63,7 +63,7 @@ export async function followLog(
 
 const fullDiskPauseMs = 1_000;
 
-/** Removes replica logs except those of `kept`: without a record, a log (up to 64 MiB) cannot be requested. */
+/** Removes replica logs except those of `kept`: without a record, a log cannot be requested. */
 export async function removeReplicaLogs(dir: string, kept: ReadonlySet<number>): Promise<void> {
   const gone = readdirSync(dir).filter((name) => !kept.has(Number.parseInt(name, 10)));
   await Promise.all(gone.map((name) => rm(join(dir, name), { force: true })));
@@ -71,6 +71,14 @@ export async function removeReplicaLogs(dir: string, kept: ReadonlySet<number>):
 
 /** Above this size, bytes, the older half of a log is freed, as `node/runner.sh` does where the log is written. */
 const longestLog = 67_108_864;
+
+/** The limit, bytes, once the replica has ended: a service keeps the logs of its last 20 ended replicas. */
+const longestEndedLog = 16_777_216;
+
+/** Keeps the newest 8 to 16 MiB of the log of an ended replica. Never throws. */
+export async function boundEndedLog(path: string, clock: Clock): Promise<void> {
+  await boundLog(path, clock, longestEndedLog).catch(() => undefined);
+}
 
 /** Punches a hole into the older part of a log that is too large. The size stays, because it is the read offset. */
 export async function boundLog(path: string, clock: Clock, limit = longestLog): Promise<void> {

@@ -28,6 +28,7 @@ import { powerOff } from './power-off.ts';
 import { renewWhenReplaced } from './replaced-state.ts';
 import { retryAfterStart, retryAtNextStart } from './retry-service.ts';
 import { ServiceProcesses } from './supervise/service-processes.ts';
+import { sweepTemporaryFiles } from './temporary-files.ts';
 
 /** How long a new daemon waits for the previous one to end, ms. */
 const takeOverMs = 20_000;
@@ -64,6 +65,8 @@ async function main(): Promise<void> {
   }
   const context = await openContext({ paths, state, log, term: leadership.term, fence: leadership.fence });
   renewWhenReplaced(context);
+  const swept = sweepTemporaryFiles(paths, systemClock.now());
+  if (swept > 0) log.info({ files: swept }, 'temporary files of killed processes were removed');
   const isIdle = await serve(context, leadership, life, configured.serve.controller.autostop?.idleMinutes);
   lock.release();
   if (isIdle && !life.isStopRequested && context.controllerHost?.whenIdle === 'power-off') await powerOff(context);

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { describeStores } from '../../test/support/describe-stores.ts';
+import { aService, aVersion } from '../../test/support/builders.ts';
 import { anEvent, withStore } from '../../test/support/stores.ts';
 
 describeStores('events', (driver) => {
@@ -49,6 +50,27 @@ describeStores('events', (driver) => {
         after = page.at(-1)?.id ?? Infinity;
       }
       expect(met).toEqual(['0', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
+    });
+  });
+
+  test('old and surplus events of subjects without a record are pruned, those of kept ones stay', async () => {
+    await withStore(driver, async (store) => {
+      expect(await store.events.pruneGone({ before: 5, keep: 0, except: [] })).toBe(0);
+      const service = aService({ name: 'chat', key: 'living' });
+      await store.services.add(service, aVersion({}), anEvent({ subjectKey: 'living', at: 1 }), 10);
+      for (const [subjectKey, at] of [['folder', 1] as const, ['gone', 1] as const, ['gone', 5] as const, ['late', 6] as const])
+        await store.events.append(anEvent({ subjectKey, at }));
+      const kept = async (): Promise<readonly string[]> => {
+        const keys = ['living', 'folder', 'gone', 'late'];
+        const lists = await Promise.all(keys.map((subjectKey) => store.events.list({ subject: 'chat', subjectKey })));
+        return lists.flat().map(({ subjectKey, at }) => `${subjectKey} ${at}`);
+      };
+      const except = ['folder'];
+      expect(await store.events.pruneGone({ before: 5, keep: 10, except })).toBe(1);
+      expect(await kept()).toEqual(['living 1', 'folder 1', 'gone 5', 'late 6']);
+      expect(await store.events.pruneGone({ before: 5, keep: 1, except })).toBe(1);
+      expect(await kept()).toEqual(['living 1', 'folder 1', 'late 6']);
+      expect(await store.events.pruneGone({ before: 5, keep: 1, except })).toBe(0);
     });
   });
 });

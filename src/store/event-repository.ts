@@ -23,6 +23,30 @@ export function eventRepository(driver: Driver): EventRepository {
       if (limit !== undefined) query = query.limit(limit);
       return (await query.execute()).map(toRecord);
     },
+
+    pruneGone: ({ before, keep, except }) =>
+      driver.write(async (writer) => {
+        const living = [
+          ...(await writer.selectFrom('services').select('key').execute()),
+          ...(await writer.selectFrom('clusters').select('key').execute()),
+        ].map(({ key }) => key);
+        // Never empty: not every database accepts an empty list.
+        const kept = [...new Set([...living, ...except, ''])];
+        const oldest = await writer
+          .selectFrom('events')
+          .select('id')
+          .where('subject_key', 'not in', kept)
+          .orderBy('id', 'desc')
+          .offset(keep)
+          .limit(1)
+          .executeTakeFirst();
+        const { numDeletedRows } = await writer
+          .deleteFrom('events')
+          .where('subject_key', 'not in', kept)
+          .where((compare) => compare.or([compare('at', '<', before), compare('id', '<=', oldest?.id ?? 0)]))
+          .executeTakeFirstOrThrow();
+        return Number(numDeletedRows);
+      }),
   };
 }
 

@@ -101,7 +101,7 @@ export interface ReplicaRepository {
   prune(service: string, keep: number): Promise<void>;
 }
 
-/** The history of events; append-only. */
+/** The history of events: append-only, but for those of services and clusters that are gone. */
 export interface EventRepository {
   append(event: NewEvent): Promise<void>;
   /** Whether the subject, or that replica of it, was ever recorded in this database: each has an event. */
@@ -113,6 +113,11 @@ export interface EventRepository {
     readonly after?: number;
     readonly limit?: number;
   }): Promise<readonly EventRecord[]>;
+  /**
+   * Removes events of services and clusters without a record: those from before `before`, ms, and those older than the
+   * newest `keep`. Keeps all events of the subjects with the keys `except`. Returns their number.
+   */
+  pruneGone(bounds: { readonly before: number; readonly keep: number; readonly except: readonly string[] }): Promise<number>;
 }
 
 /** Clusters and their jobs. */

@@ -152,6 +152,7 @@ function memoryEvents(tables: Tables): EventRepository {
       const key = subjectKey ?? tables.events.findLast((one) => one.subject === subject)?.subjectKey;
       return tables.events.filter((one) => one.subject === subject && one.subjectKey === key && one.id > after).slice(0, limit);
     },
+    pruneGone: unused('pruning of events'),
   };
 }
 

@@ -5,7 +5,7 @@ import { delayMs, type Backoff } from '../../shared/backoff.ts';
 import { messageOf, SvcError } from '../../shared/errors.ts';
 import type { Wakeable } from '../../shared/loop.ts';
 import type { BalancerView } from './balancer-client.ts';
-import { linkLog } from '../kept-log.ts';
+import { boundEndedLog, linkLog } from '../kept-log.ts';
 import { findMachines, killGraceMs, removeMachine, replicaTags } from '../../provision/recorded-machines.ts';
 import { jobName } from './replica-program.ts';
 import type { ReplicaHandle } from './replica-handle.ts';
@@ -45,6 +45,7 @@ export async function endReplica(
       // Nothing is left that could answer requests still in flight.
       context.reports.report(handle.id, { isGone: true });
       await handle.transition({ type: 'machine-gone', cause }, { cause, message: isKilled ? killedText : 'Nothing is left of it.' });
+      await boundEndedLog(context.files.jobLog(handle.id), context.clock);
       return;
     } catch (error) {
       if (signal.aborted) return;

@@ -24,6 +24,12 @@ export function writeFileAtomic(path: string, content: string, mode = 0o600): vo
   }
 }
 
+/** The pid of the process that made this temporary file for an atomic write; undefined for any other file. */
+export function temporaryFileWriter(name: string): number | undefined {
+  const pid = /\.(\d+)\.[\da-f]{6}\.tmp$/.exec(name)?.[1];
+  return pid === undefined ? undefined : Number(pid);
+}
+
 /** The text of a file; empty when the file does not exist or was removed. */
 export function readIfThere(path: string): string {
   try {
