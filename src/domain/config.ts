@@ -194,4 +194,6 @@ export interface SshHost {
   readonly proxyJump: string | undefined;
   /** Hourly cost that the owner assigns, US dollars; 0 when none is given. */
   readonly hourlyUsd: number;
+  /** Maximum number of processes and threads of one machine; undefined: the default of `src/node/limits.sh`. */
+  readonly maxProcesses?: number | undefined;
 }

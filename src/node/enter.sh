@@ -163,13 +163,23 @@ exec_bwrap() {
 find_process_limit() {
   svc_processes=
   [ "$svc_kind" != root ] && [ -e "$svc_here/limits.conf" ] && [ ! -e "$svc_here/group" ] && command -v prlimit > /dev/null || return 0
-  . "$svc_here/limits.conf"
-  [ -n "$svc_processes" ] || {
-    # As limits.sh.
-    svc_processes=$(cat /proc/sys/kernel/pid_max 2>/dev/null)
-    svc_processes=$((${svc_processes:-32768} / 4))
-    [ "$svc_processes" -le 16384 ] || svc_processes=16384
-  }
+  # In a shell of its own: limits.sh has functions with other meanings.
+  svc_processes=$(
+    . "$svc_here/limits.conf"
+    . "$svc_here/limits.sh"
+    [ -n "$svc_processes" ] || default_processes
+    echo "$svc_processes"
+  )
+}
+
+# Adds to svc_drop a command that sets the seccomp filter svc_seccomp and becomes the program. No other tool of a base
+# system can do so (setpriv since util-linux 2.41). The code has no blanks and no wildcards, because the shell splits and
+# expands svc_drop. Without Perl, or with another processor, there is no filter.
+add_filter() {
+  case $(uname -m) in x86_64) svc_prctl=157 ;; aarch64) svc_prctl=167 ;; *) return ;; esac
+  command -v perl > /dev/null || return
+  # PR_SET_SECCOMP, SECCOMP_MODE_FILTER, struct sock_fprog. Perl would complain about a locale that is not installed.
+  svc_drop="$svc_drop env PERL_BADLANG=0 perl -e delete(\$ENV{PERL_BADLANG});\$f=pack(q(H).length(\$h=shift),\$h);syscall($svc_prctl,22,2,pack(q(Sx6p),length(\$f)/8,\$f));exec(@ARGV);exit(127) $svc_seccomp"
 }
 
 outside() {
@@ -337,6 +347,7 @@ inside() {
       case $svc_outbound in slirp4netns | pasta) ;; *) svc_drop="$svc_drop,+net_raw" ;; esac
       ;;
   esac
+  add_filter
   [ -z "$svc_processes" ] || svc_drop="prlimit --nproc=$svc_processes:$svc_processes $svc_drop"
   [ "$svc_kind" = bwrap ] || enter_process_tree
   # First, because it takes longest to start.

@@ -53,17 +53,18 @@ team:
   ]);
 });
 
-test('port, jump host and price apply to a pool unless a host overrides them', () => {
+test('port, jump host, price and limit of processes apply to a pool unless a host overrides them', () => {
   const text = `
 lab:
   port: 2222
   proxy_jump: me@gate:22
   hourly_usd: 1.5
-  hosts: [a, { ip: b, port: 22, hourly_usd: 0 }]
+  max_processes: 500
+  hosts: [a, { ip: b, port: 22, hourly_usd: 0, max_processes: 50 }]
 `;
   expect(parseSshPools(text, '/p')[0]?.hosts).toEqual([
-    { ...bare, host: 'a', port: 2222, proxyJump: 'me@gate:22', hourlyUsd: 1.5 },
-    { ...bare, host: 'b', port: 22, proxyJump: 'me@gate:22', hourlyUsd: 0 },
+    { ...bare, host: 'a', port: 2222, proxyJump: 'me@gate:22', hourlyUsd: 1.5, maxProcesses: 500 },
+    { ...bare, host: 'b', port: 22, proxyJump: 'me@gate:22', hourlyUsd: 0, maxProcesses: 50 },
   ]);
 });
 

@@ -87,6 +87,7 @@ function readPool(name: string, pool: PoolFields, file: string, report: Report):
       identityFile: all.identity_file === undefined ? undefined : absolute(all.identity_file, file),
       proxyJump: all.proxy_jump,
       hourlyUsd: all.hourly_usd ?? 0,
+      maxProcesses: all.max_processes,
     };
   });
   return { name, file, hosts };
@@ -132,6 +133,9 @@ const access = {
   port: field(port, 'Port of SSH.', { words: '22, or as `~/.ssh/config` says' }),
   proxy_jump: field(jump, 'Host to go through, as for `ssh -J`.', { words: 'none, or as `~/.ssh/config` says' }),
   hourly_usd: field(z.number().min(0).max(100_000), 'What an hour of the host costs, in US dollars, when locations are compared.', 0),
+  max_processes: field(z.int().min(50).max(4_194_304), 'Limit of the processes and threads of one replica, 50 or more.', {
+    words: "a quarter of the host's process ids, at most 16384",
+  }),
   password: field(anything, 'Not supported: a host is reached with a key. SkyPilot knows the field.', { words: 'none' }),
 };
 

@@ -109,7 +109,7 @@ function decide(creation: Creation, state: HostState, { kind }: UsableIsolation)
 }
 
 async function question(
-  { name }: Creation,
+  { name, host }: Creation,
   { facts, revision }: HostState,
   { kind, outbound, node }: UsableIsolation,
   record: MachineRecord,
@@ -121,7 +121,7 @@ async function question(
     { name: 'machine.json', mode: '600', content: `${JSON.stringify(record)}\n` },
     { name: 'cookie', mode: '600', content: `${cookieVariable}=${record.cookie}` },
     { name: 'limits.sh', mode: '600', content: await readFile(programFile('src/node/limits.sh'), 'utf8') },
-    { name: 'limits.conf', mode: '600', content: limitsConf(record.limits ?? {}, undefined) },
+    { name: 'limits.conf', mode: '600', content: limitsConf(record.limits ?? {}, host.config.maxProcesses) },
     ...enter,
   ];
   const argv = ['create', name, revision, String(ownPort ?? 0), String(Math.floor(minFreeBytes / 1_024))] as const;

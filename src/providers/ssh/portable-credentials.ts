@@ -14,6 +14,7 @@ interface PlainHost {
   readonly identity_file?: string;
   readonly proxy_jump?: string;
   readonly hourly_usd?: number;
+  readonly max_processes?: number;
 }
 
 /**
@@ -62,6 +63,7 @@ function plainHost(host: SshHost, config: EffectiveConfig | undefined, keys: Key
     ...(port !== undefined && { port }),
     ...(jump !== undefined && { proxy_jump: jump }),
     ...(host.hourlyUsd > 0 && { hourly_usd: host.hourlyUsd }),
+    ...(host.maxProcesses !== undefined && { max_processes: host.maxProcesses }),
   };
 }
 

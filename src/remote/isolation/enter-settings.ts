@@ -1,5 +1,6 @@
 import { shellQuote } from '../shell-quote.ts';
 import type { IsolationKind, OutboundKind } from './kinds.ts';
+import { seccompFilter } from './seccomp.ts';
 
 /** The machine's address inside its network; the internet never routes this block (RFC 6598). */
 const insideAddress = '100.64.0.1';
@@ -39,6 +40,7 @@ export function enterConf(settings: EnterSettings): string {
     proxy_socket: settings.proxySocket,
     proxy_port: String(proxyPort),
     egress: settings.egress,
+    seccomp: seccompFilter(),
   };
   return Object.entries(values)
     .map(([name, value]) => `svc_${name}=${shellQuote(value)}\n`)
