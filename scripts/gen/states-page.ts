@@ -21,7 +21,7 @@ const replicaMeanings: Readonly<Record<ReplicaState, string>> = {
   PREEMPTED: 'The provider reclaimed its machine. Another replica replaces it.',
   FAILED: 'Its program ended, or its machine was lost.',
   FAILED_INITIAL_DELAY: 'It did not become ready within `initial_delay_seconds`.',
-  FAILED_PROBING: 'It was ready, and its probes failed for too long.',
+  FAILED_PROBING: 'It was ready, and its probes, or all requests to it, failed for too long.',
   FAILED_PROVISION: 'No machine could be had or prepared for it.',
   FAILED_CLEANUP: 'Its machine could not be removed; that goes on being tried.',
   UNKNOWN: 'Its record contradicts itself; it is kept for a person to look at.',

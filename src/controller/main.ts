@@ -1,15 +1,17 @@
 import { rmSync } from 'node:fs';
 import { getuid } from 'node:process';
 import { serveApi, type ApiServer } from '../api/server.ts';
-import { writeFileAtomic } from '../shared/system/files.ts';
+import { readJsonFile, writeFileAtomic } from '../shared/system/files.ts';
 import { isListenedOn } from '../shared/system/claim-socket.ts';
 import { identifyProcess } from '../shared/system/process-identity.ts';
 import { systemClock } from '../shared/clock.ts';
 import { envVar, svcHome } from '../shared/env.ts';
 import { isDiskFull, keepReserve, scarceSpace, withReserve } from '../shared/system/disk-reserve.ts';
-import { hasErrno, toErrorReply } from '../shared/errors.ts';
+import { hasErrno, SvcError, toErrorReply } from '../shared/errors.ts';
 import { createLogger, type Logger } from '../shared/log.ts';
 import { startLoop, type Loop } from '../shared/loop.ts';
+import { isObject } from '../shared/json.ts';
+import { quoteWord } from '../remote/shell-quote.ts';
 import { homePaths, type HomePaths } from '../shared/paths.ts';
 import { loadConfig } from '../spec/load-config.ts';
 import { storeSettings } from '../store/store-settings.ts';
@@ -50,6 +52,7 @@ async function main(): Promise<void> {
     log.info('another controller runs already');
     return;
   }
+  refuseUnfinishedRestore(paths);
   for (const path of [paths.idleMark, paths.startError]) rmSync(path, { force: true });
   await withReserve(paths, () => writeFileAtomic(paths.controllerIdentity, JSON.stringify(identifyProcess(process.pid))));
   const configured = await loadConfig(paths.config);
@@ -70,6 +73,16 @@ async function main(): Promise<void> {
   const isIdle = await serve(context, leadership, life, configured.serve.controller.autostop?.idleMinutes);
   lock.release();
   if (isIdle && !life.isStopRequested && context.controllerHost?.whenIdle === 'power-off') await powerOff(context);
+}
+
+/** Throws SVC_HOME_UNUSABLE after a killed restore: the files of two states are mixed. */
+function refuseUnfinishedRestore({ home, restoreMark }: HomePaths): void {
+  const mark = readJsonFile(restoreMark);
+  if (mark === undefined) return;
+  const file = isObject(mark.value) ? String(mark.value['file']) : 'FILE';
+  throw new SvcError('SVC_HOME_UNUSABLE', `${home} has only a part of the backup ${file}: its restore was interrupted.`, {
+    hint: `Finish it: svc controller restore ${quoteWord(file)}`,
+  });
 }
 
 /** The lock of the home. Undefined when another daemon holds it and answers; then this daemon exits. */

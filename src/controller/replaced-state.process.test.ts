@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { pino } from 'pino';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { aService, aServiceSpec, aTask, aVersion } from '../../test/support/builders.ts';
 import { killProcessesOf } from '../../test/support/leaks.ts';
 import { reconcilersOf } from '../../test/support/processes.ts';
@@ -14,7 +14,7 @@ import { wholeEnv } from '../shared/env.ts';
 import { homePaths, servicePaths } from '../shared/paths.ts';
 import { programEntry } from '../shared/program-files.ts';
 import { openStore } from '../store/open-store.ts';
-import { endReconcilersOfReplaced } from './replaced-state.ts';
+import { endReconcilersOfReplaced, isManaged } from './replaced-state.ts';
 
 test('a stopped reconciler of a replaced database is killed before the new one opens', async () => {
   await withTempHome(async (home) => {
@@ -40,4 +40,11 @@ test('a stopped reconciler of a replaced database is killed before the new one o
       await killProcessesOf(home);
     }
   });
+});
+
+test('only the process that systemd itself started counts as managed', () => {
+  vi.stubEnv('SYSTEMD_EXEC_PID', '7');
+  expect([isManaged(7), isManaged(8)]).toEqual([true, false]);
+  vi.unstubAllEnvs();
+  expect(isManaged(7)).toBe(false);
 });

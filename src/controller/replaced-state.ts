@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import type { Clock } from '../shared/clock.ts';
 import { systemClock } from '../shared/clock.ts';
-import { wholeEnv } from '../shared/env.ts';
+import { envVar, wholeEnv } from '../shared/env.ts';
 import { exitCodes } from '../shared/error-codes.ts';
 import type { Logger } from '../shared/log.ts';
 import { servicePaths, type HomePaths } from '../shared/paths.ts';
@@ -42,6 +42,9 @@ async function endReconciler(paths: HomePaths, key: string, log: Logger, clock: 
   if (existsSync(lock)) log.error({ key }, 'a reconciler of the former state database does not end');
 }
 
+/** Whether systemd (248 or newer) started this very process, as an installed unit does, and so restarts it. */
+export const isManaged = (pid: number): boolean => envVar('SYSTEMD_EXEC_PID') === String(pid);
+
 /**
  * Ends this daemon when its database file is replaced, and starts another on the new file, unless a process manager
  * does. The services' processes continue. Closes nothing: SQLite would write its log into the new file.
@@ -50,7 +53,8 @@ export function renewWhenReplaced({ store, clock, log, paths, controllerHost }: 
   store.file?.watch(clock, (why) => {
     log.error({ why }, 'the state database was replaced: the controller restarts with the present file');
     const [, entry] = process.argv;
-    if (controllerHost === undefined && entry !== undefined)
+    // A service manager restarts it; another process would hold the lock and leave the manager without a controller.
+    if (controllerHost === undefined && !isManaged(process.pid) && entry !== undefined)
       spawn(process.execPath, [entry], { cwd: paths.home, detached: true, stdio: 'inherit', env: { ...wholeEnv() } }).unref();
     process.exit(exitCodes.transient);
   });

@@ -50,6 +50,7 @@ const leftOutAtTop = new Set([
   'machines',
   'reserve',
   'run',
+  'unfinished-restore.json',
   'uploads',
 ]);
 

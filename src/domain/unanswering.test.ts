@@ -109,7 +109,7 @@ const failed = { hung: 2, cutOff: 12, seconds: 70, ageSeconds: 70 };
 
 test('a ready replica whose requests all failed for 60 s is replaced, then ends', () => {
   const world = { ...worldOf([ready(1), ready(2)]), broken: { 2: failed } };
-  const text = 'The last 14 requests at replica 2 failed for 70 s (2 hung, 12 broke off)';
+  const text = 'Replica 2 passes its probes, but its last 14 requests failed for 70 s (2 hung, 12 broke off)';
   expect(launched(world)).toEqual([`${text}; replica 10 is launched in its place.`]);
   const decision = reconcile(world);
   expect(stops(decision)).toEqual([]);
@@ -134,7 +134,7 @@ test('of two replicas with failing requests, the one that fails for longer is re
     broken: { 1: failed, 3: { ...failed, seconds: 90, ageSeconds: 90 } },
   };
   expect(launched(world)).toEqual([
-    'The last 14 requests at replica 3 failed for 90 s (2 hung, 12 broke off); replica 10 is launched in its place.',
+    'Replica 3 passes its probes, but its last 14 requests failed for 90 s (2 hung, 12 broke off); replica 10 is launched in its place.',
   ]);
 });
 

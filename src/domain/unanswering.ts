@@ -82,7 +82,7 @@ function brokenReplica(draft: Draft): readonly UnansweringReplica[] {
   const found = ready.flatMap(({ id, state }): readonly UnansweringReplica[] => {
     const { hung = 0, cutOff = 0, seconds = 0, ageSeconds = 0 } = broken[id] ?? {};
     if (seconds * 1_000 < brokenAfterMs || draft.report(id).machine.type !== 'reporting') return [];
-    const text = `The last ${hung + cutOff} requests at replica ${id} failed for ${seconds} s (${hung} hung, ${cutOff} broke off)`;
+    const text = `Replica ${id} passes its probes, but its last ${hung + cutOff} requests failed for ${seconds} s (${hung} hung, ${cutOff} broke off)`;
     const end = { cause: 'probing', reason: `${text}, and another replica serves in its place.` } as const;
     const machine = { isEnding: false, isWidespread: false, respondingForMs: undefined };
     const since = now - ageSeconds * 1_000;

@@ -17,6 +17,8 @@ export interface HomePaths {
   readonly idleMark: string;
   /** Exists once the user knows about starts after a reboot: `{"cron": …}`, whether cron does them. */
   readonly bootRecord: string;
+  /** Exists while a restore changes the home, and after one that was killed meanwhile: `{"file": …, "staging": …}`. */
+  readonly restoreMark: string;
   /** Why the controller could not start, as an `ErrorReply`. A successful start removes it. */
   readonly startError: string;
   /** Short enough for Unix sockets; mode 0700. Below SVC_HOME, or below /tmp if that path is too long. */
@@ -55,6 +57,7 @@ export function homePaths(home: string, uid: number): HomePaths {
     controllerLog: join(home, 'controller.log'),
     idleMark: join(home, 'controller.idle'),
     bootRecord: join(home, 'boot.json'),
+    restoreMark: join(home, 'unfinished-restore.json'),
     startError: join(home, 'controller-start-error.json'),
     controllerSocket: join(runtimeDir, 'controller.sock'),
     controllerIdentity: join(runtimeDir, 'controller.identity.json'),

@@ -6,6 +6,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   symlinkSync,
   truncateSync,
@@ -188,5 +189,23 @@ test('a folder that its owner may not change is restored, and nothing of the arc
     expect(await restore()).toMatchObject({ code: 0 });
     expect(globSync(join(home, 'restore-*'))).toEqual([]);
     chmodSync(join(home, 'services/k/v1/workdir/cache'), 0o755);
+  });
+});
+
+test('a restore that was cut off leaves a mark, which the next complete one removes with the remains', async () => {
+  await withScene(async ({ home, file, write, read, backup, restore }) => {
+    await backup();
+    write('config.yaml', 'new config');
+    // No database: the restore fails at its last step.
+    write('state.db/file', '');
+    expect(await restore()).toMatchObject({ code: 4, stderr: expect.stringContaining('only a part of the backup') });
+    expect(JSON.parse(read('unfinished-restore.json'))).toMatchObject({ file });
+    rmSync(join(home, 'state.db'), { recursive: true });
+    // What a killed command leaves.
+    write('restore-0a1b2c/half', '');
+    write('unfinished-restore.json', JSON.stringify({ file, staging: 'restore-0a1b2c' }));
+    expect(await restore()).toMatchObject({ code: 0 });
+    expect([read('config.yaml'), read('state.db')]).toEqual(['old config', 'database']);
+    expect(globSync(join(home, '{restore-,unfinished}*'))).toEqual([]);
   });
 });

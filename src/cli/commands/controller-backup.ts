@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { mkdir, readdir, rm } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import type { ApiClient } from '../../api/client.ts';
 import { type BackupManifest, isInBackup, isReadable, manifestName, readManifest } from '../../domain/backup.ts';
 import type { ExecResult } from '../../remote/remote.ts';
@@ -21,7 +21,8 @@ import { isoTime } from '../../shared/clock.ts';
 import { wholeEnv } from '../../shared/env.ts';
 import { hasErrno, messageOf, SvcError } from '../../shared/errors.ts';
 import { randomHex } from '../../shared/hex.ts';
-import { readIfThere } from '../../shared/system/files.ts';
+import { isObject, parseJson } from '../../shared/json.ts';
+import { readIfThere, writeFileAtomic } from '../../shared/system/files.ts';
 import { prepareHome } from '../../shared/system/prepare-home.ts';
 import { tryProcessLock } from '../../shared/system/process-lock.ts';
 import { svcVersion } from '../../shared/version.ts';
@@ -185,12 +186,17 @@ export async function controllerRestore(args: FileArgs, context: CommandContext)
       hint: `Stop it first; its services go on: svc controller stop --keep-services. Then: svc controller restore ${args.file}`,
     });
   }
+  const earlier = parseJson(readIfThere(paths.restoreMark));
   const staging = join(paths.home, `restore-${randomHex(6)}`);
   const aside = join(paths.home, `before-restore-${isoTime(clock.now()).replaceAll(/[:.]/g, '')}`);
   try {
     const manifest = await unpack(file, staging, context);
     await rm(join(staging, manifestName));
+    // A controller must not start on a part of the backup.
+    writeFileAtomic(paths.restoreMark, JSON.stringify({ file, staging: basename(staging) }));
     const kept = putInPlaceOrSay(staging, aside, args.file, context);
+    rmSync(paths.restoreMark, { force: true });
+    if (isObject(earlier)) await removeStaging(join(paths.home, basename(String(earlier['staging']))), context);
     // Without it, the next command knows that there is work for a controller.
     rmSync(paths.idleMark, { force: true });
     const { createdAt, services } = manifest;
@@ -199,11 +205,16 @@ export async function controllerRestore(args: FileArgs, context: CommandContext)
     if (kept) ui.say(`The files that it replaced are in ${aside}. Remove them when all is well.`);
     return ui.say('To start the controller with its services: svc serve status');
   } finally {
-    // Folders of users may be ones that even their owner may not change, such as module caches.
-    if (existsSync(staging)) await runCommand(['chmod', '-R', 'u+rwX', staging], { env: wholeEnv(), clock });
-    await rm(staging, { recursive: true, force: true });
+    await removeStaging(staging, context);
     lock.release();
   }
+}
+
+/** Folders of users may be ones that even their owner may not change, such as module caches. */
+async function removeStaging(staging: string, { clock }: CommandContext): Promise<void> {
+  if (!/^restore-[\da-f]+$/.test(basename(staging)) || !existsSync(staging)) return;
+  await runCommand(['chmod', '-R', 'u+rwX', staging], { env: wholeEnv(), clock });
+  await rm(staging, { recursive: true, force: true });
 }
 
 function putInPlaceOrSay(staging: string, aside: string, file: string, { paths }: CommandContext): boolean {

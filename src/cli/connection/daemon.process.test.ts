@@ -168,6 +168,17 @@ test('a controller that never answers is an error after 60 s', async () => {
   });
 });
 
+test('a command starts the controller when the installed unit brings none that answers', async () => {
+  await withDaemon(goodDaemon, async (paths) => {
+    const clock: Clock = { ...systemClock, monotonic: () => systemClock.monotonic() * 80 };
+    const said: string[] = [];
+    const deps = { clock, signal: new AbortController().signal, entry: join(paths.home, '../daemon.ts'), probe: () => ask(paths) };
+    const health = await ensureController(paths, { ...deps, startByManager: async () => true, say: (text) => said.push(text) });
+    expect(health.cwd).toBe(paths.home);
+    expect(said).toEqual([expect.stringContaining('The installed unit starts no controller')]);
+  });
+});
+
 test('an unusable home is refused before a controller is started', async () => {
   await withDaemon(goodDaemon, async (paths, ensure) => {
     mkdirSync(paths.home);

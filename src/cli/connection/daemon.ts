@@ -15,6 +15,8 @@ import { programEntry } from '../../shared/program-files.ts';
 const startTimeoutMs = 60_000;
 /** How long to wait for a controller that reports another leader, ms: a dead leader keeps the lease for 10 s more. */
 const standByMs = 15_000;
+/** How long a controller of the service manager may take to answer before this process starts one, ms. */
+const managedMs = 15_000;
 const pollMs = 25;
 
 const shownLogLines = 20;
@@ -28,6 +30,8 @@ interface DaemonDeps<Health> {
   readonly entry?: string;
   /** Has the machine's service manager start the controller; false: it cannot, so this process starts it. */
   readonly startByManager?: () => Promise<boolean>;
+  /** Prints a line for the user. */
+  readonly say?: (text: string) => void;
 }
 
 /**
@@ -48,7 +52,9 @@ export async function ensureController<Health>(paths: HomePaths, deps: DaemonDep
   const start = async (): Promise<void> => {
     hasLeft = false;
     isManaged = (await deps.startByManager?.()) ?? false;
-    if (isManaged) return;
+    if (!isManaged) startOwn();
+  };
+  const startOwn = (): void => {
     const child = startDaemon(paths, deps.entry ?? programEntry('controller/main'));
     child.once('error', (error) => (failure = `it could not be run: ${messageOf(error)}`));
     child.once('exit', (code, signal) => {
@@ -65,6 +71,12 @@ export async function ensureController<Health>(paths: HomePaths, deps: DaemonDep
     // Our controller exited in favour of another one, which has ended too, for example because it was killed.
     if (hadLeft) await start();
     const passedMs = deps.clock.monotonic() - startedAt;
+    // If the manager's controller comes after all, one of the two ends at the other's lock.
+    if (isManaged && passedMs >= managedMs && changeOf(paths.startError) === earlier) {
+      isManaged = false;
+      deps.say?.('The installed unit starts no controller that answers, so this command starts one. See: svc controller status');
+      startOwn();
+    }
     // The end of a process that the service manager started shows only in what it recorded.
     if (isManaged && changeOf(paths.startError) !== earlier) failure ??= 'it ended with an error';
     if (passedMs >= startTimeoutMs) failure ??= `it did not answer within ${startTimeoutMs / 1_000} s`;

@@ -33,7 +33,7 @@ export function connectLocalController(paths: HomePaths, { clock, signal, versio
     const { ensureController } = await import('./daemon.ts');
     const { bootDeps, startInstalledUnit } = await import('../boot/boot-entries.ts');
     const startByManager = (): Promise<boolean> => startInstalledUnit(bootDeps({ paths, clock, env: envVar }));
-    await ensureController(paths, { clock, signal, probe: () => probeCurrent(api), startByManager });
+    await ensureController(paths, { clock, signal, probe: () => probeCurrent(api), startByManager, say });
     return api;
   }
 

@@ -168,7 +168,7 @@ test('a replica that passes its probes while its requests fail is replaced', asy
       world.balancer = { broken: { 1: { hung: 9, cutOff: 0, seconds: 61, ageSeconds: 61 } } };
       await world.untilStates(['1 FAILED_PROBING', '2 READY', '3 READY'], 60_000);
       expect((await world.historyOf(3))[0]?.[1]).toBe(
-        'The last 9 requests at replica 1 failed for 61 s (9 hung, 0 broke off); replica 3 is launched in its place.',
+        'Replica 1 passes its probes, but its last 9 requests failed for 61 s (9 hung, 0 broke off); replica 3 is launched in its place.',
       );
     },
     { minReplicas: 2 },

@@ -303,11 +303,14 @@ export class Supervisor {
     const isStarting = standby !== undefined && isAlive(standby);
     if (isStarting) this.#silent = standby;
     this.#mayBeOld = isStarting;
-    const hasExited = isStarting ? () => !isAlive(standby) : this.#spawn();
+    const { hasExited, kill } = isStarting ? { hasExited: () => !isAlive(standby), kill: () => undefined } : this.#spawn();
     const over = new AbortController();
     const limit = AbortSignal.any([this.#stop.signal, over.signal]);
     const limitMs = isStarting ? standbyTimeoutMs : hangMs;
-    const cancel = this.#silent === undefined ? undefined : watchForHang(watchedOf(this.#silent), clock, () => over.abort(), limitMs);
+    const cancel =
+      this.#silent === undefined
+        ? clock.after(longestHelloMs, () => over.abort())
+        : watchForHang(watchedOf(this.#silent), clock, () => over.abort(), limitMs);
     try {
       while (!limit.aborted) {
         const greeting = await this.#greet(limit);
@@ -319,13 +322,15 @@ export class Supervisor {
         if (hasExited()) return undefined;
         await clock.sleep(pollMs, limit);
       }
+      // Without an identity, nothing else would find it.
+      if (over.signal.aborted && this.#silent === undefined) kill();
       return undefined;
     } finally {
-      cancel?.();
+      cancel();
     }
   }
 
-  #spawn(): () => boolean {
+  #spawn(): { readonly hasExited: () => boolean; readonly kill: () => void } {
     const log = openLog(this.#what.logFile);
     try {
       const child = spawn(process.execPath, [...this.#what.argv], { detached: true, stdio: ['ignore', log, log], env: { ...wholeEnv() } });
@@ -342,7 +347,7 @@ export class Supervisor {
       });
       child.unref();
       this.#silent = child.pid === undefined ? undefined : identifyProcess(child.pid);
-      return () => hasExited;
+      return { hasExited: () => hasExited, kill: () => void child.kill('SIGKILL') };
     } finally {
       closeSync(log);
     }
