@@ -6,8 +6,8 @@ import { hasErrno } from '../shared/errors.ts';
 import { randomHex } from '../shared/hex.ts';
 import type { ReplicaAddress } from '../shared/replica-address.ts';
 import { copyTree } from './copy-tree.ts';
-import { groupMemoryKills, limitCommand } from './isolation/limits.ts';
-import type { CopyToOptions, ExecOptions, ExecResult, MemoryKills, Remote } from './remote.ts';
+import { groupMemoryKills, limitCommand, machineConnections } from './isolation/limits.ts';
+import type { CopyToOptions, ExecOptions, ExecResult, MemoryKills, Remote, RemoteCallOptions } from './remote.ts';
 import { runCommand } from './run-command.ts';
 import { watchFolder } from './watch-folder.ts';
 
@@ -99,6 +99,10 @@ export class LocalRemote implements Remote {
 
   memoryKills(): Promise<MemoryKills | undefined> {
     return groupMemoryKills(this, this.#limitsDir);
+  }
+
+  connections(options: RemoteCallOptions = {}): Promise<string> {
+    return machineConnections(this, this.#limitsDir, options);
   }
 }
 

@@ -39,6 +39,8 @@ export interface Remote {
   forwardSocket(remotePath: string, options?: RemoteCallOptions): Promise<string>;
   /** OOM kills by the machine's own memory limit, if the provider does not report them; undefined when nothing is known. */
   memoryKills?(options?: RemoteCallOptions): Promise<MemoryKills | undefined>;
+  /** Content of /proc/net/tcp and tcp6 in the network of the replica's program; empty when it cannot be read. */
+  connections?(options?: RemoteCallOptions): Promise<string>;
 }
 
 /** Processes killed by a memory limit (OOM). */

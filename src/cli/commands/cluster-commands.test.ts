@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { runInProcess } from '../../../test/support/cli-world.ts';
 import type { FakeRoutes } from '../../../test/support/fake-client.ts';
@@ -117,6 +118,12 @@ test('exec requires a file or a command', async () => {
   expect(wrong.code).toBe(3);
   expect(wrong.stderr).toContain("error: There is no cluster named 'dve'.\nhint: Did you mean 'dev'? Run: svc status\n");
   expect((await runInProcess(['exec', 'dve', 'echo hi'])).stderr).toContain("There is no cluster named 'dve'.");
+});
+
+test('launch says that ports of a cluster cannot be reached from outside', async () => {
+  const file = join(import.meta.dirname, '../../../examples/hello/service.yaml');
+  const { stderr } = await runInProcess(['launch', file, '--detach', '--yes'], { routes: withJob({}) });
+  expect(stderr).toMatch(/Ports of a cluster \(\d+\) cannot be reached from outside\. To serve requests: svc serve up FILE/);
 });
 
 test('exec --detach and --json return at once', async () => {

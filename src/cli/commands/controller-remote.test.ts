@@ -127,6 +127,7 @@ test('the status shows location and cost, also when the machine is stopped', asy
   const on = aRemoteController({ state: 'running' }, idle);
   const shown = await runInProcess(['controller', 'status'], { remoteController: on.remoteController, routes: idle });
   expect(shown.stdout).toContain('aws/us-east-2 (m6i.xlarge, 0.192 $/h), 203.0.113.7');
+  expect(shown.stdout).toMatch(/^Other clients +copy controller\.json/m);
   const off = aRemoteController({ state: 'stopped' }, undefined);
   const { code, stdout } = await runInProcess(['controller', 'status'], { remoteController: off.remoteController });
   expect(code).toBe(3);

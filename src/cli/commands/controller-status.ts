@@ -53,6 +53,7 @@ export async function controllerStatus(args: StatusArgs, context: CommandContext
     if (controllerMachine !== null)
       ui.print(row('Machine', `${describeMachine(controllerMachine)}, ${record?.publicHost ?? 'no address'}`));
     for (const line of healthRows(health, clock, health.log)) ui.print(line);
+    for (const line of otherClientRows(controllerMachine !== null, paths)) ui.print(ui.asTyped(line));
   }
   if (!args.json && boot !== undefined) ui.print(ui.asTyped(row('After a reboot', boot.text)));
   if (!args.json) for (const line of differences.flatMap(differenceRows)) ui.print(ui.asTyped(line));
@@ -89,6 +90,15 @@ function healthRows(health: RouteReply<'health'>, clock: Clock, log: string): re
     row('Clusters', String(health.clusters)),
     row('Stops by itself', health.idleStopSeconds === null ? 'not while it is needed' : `in ${formatDuration(health.idleStopSeconds)}`),
     row('Log', log),
+  ];
+}
+
+/** How commands elsewhere use the same controller. */
+function otherClientRows(isRemote: boolean, { home }: HomePaths): readonly string[] {
+  if (!isRemote) return [row('Other clients', `every command of this user with SVC_HOME=${home}; elsewhere: ssh to this machine`)];
+  return [
+    row('Other clients', `copy controller.json, config.yaml, ssh_pools.yaml and ssh/ (it has keys; without ssh/ways) of ${home}`),
+    row('', 'into SVC_HOME of the other user or machine (mode 0700); see docs/controller.md'),
   ];
 }
 

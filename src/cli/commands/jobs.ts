@@ -97,6 +97,9 @@ async function submitJob(
   };
   const { api, reply } = await hand().finally(() => progress.stop());
   const { cluster, jobId } = reply;
+  const ports = new Set(task.resources.choices.flatMap((choice) => choice.ports));
+  if (!options.json && mode === 'launch' && ports.size > 0)
+    ui.say(`Ports of a cluster (${[...ports].join(', ')}) cannot be reached from outside. To serve requests: svc serve up FILE`);
   if (options.json) {
     ui.json(reply);
     return 0;

@@ -85,6 +85,7 @@ test('a refused connection, an early close and silence fail without an exception
   expect(await probePort(free, aProbe())).toEqual({
     passed: false,
     detail: `nothing listens on port ${free} yet (the program must listen on 0.0.0.0, not on 127.0.0.1 alone)`,
+    isClosed: true,
   });
 });
 

@@ -14,6 +14,8 @@ export interface ProbeAnswer {
   readonly detail: string;
   /** The replica sent nothing within the time limit, with or without accepting the connection: it may hang. */
   readonly isUnanswered?: boolean;
+  /** Its port refused the connection: no program listens there. */
+  readonly isClosed?: boolean;
 }
 
 /** The fields of a service that determine its probes. */
@@ -45,6 +47,7 @@ export async function probeReplica(
     if (deadline.signal.aborted)
       return { passed: false, detail: `${probe.path} did not answer within ${probe.timeoutSeconds} s`, isUnanswered: true };
     const detail = describeFailure(probe.path, address, error);
+    if (isRefusal(error)) return { passed: false, detail, isClosed: true };
     return { passed: false, detail: protocol === 'h2c' ? `${detail} (protocol: h2c expects HTTP/2 without TLS)` : detail };
   } finally {
     cancel();
@@ -56,11 +59,13 @@ function describeFailure(path: string, { kind, port }: ReplicaAddress, error: un
   if (error instanceof DialError && kind !== 'tcp' && (error.cause !== undefined || error.code === 'ECONNRESET')) {
     return `${path} could not be asked: there is no connection to the replica's machine`;
   }
-  if (error instanceof DialError && error.code === 'ECONNREFUSED') {
+  if (isRefusal(error)) {
     return `nothing listens on port ${port} yet (the program must listen on 0.0.0.0, not on 127.0.0.1 alone)`;
   }
   return `${path} could not be asked: ${messageOf(error)}`;
 }
+
+const isRefusal = (error: unknown): boolean => error instanceof DialError && error.code === 'ECONNREFUSED';
 
 /** A paused connection to a replica. Rejects when there is none within the time limit, or the signal aborts. */
 export async function openReplica(address: ReplicaAddress, timeoutMs: number, clock: Clock, signal: AbortSignal): Promise<Socket> {

@@ -19,6 +19,7 @@ import { followProgram, machineFate, redactor, tolerantly } from './replica-prog
 import { wakeEngine } from './replica-sleep.ts';
 import type { ServiceContext } from './service-context.ts';
 import type { Remote } from '../../remote/remote.ts';
+import { listensElsewhere } from '../../remote/tcp-table.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { ended, linkedController, withDeadline } from '../../shared/deadline.ts';
 import { type ReplicaAddress, describeAddress } from '../../shared/replica-address.ts';
@@ -78,7 +79,8 @@ export function watchReplica(context: ServiceContext, handle: ReplicaHandle, isS
     // A provider or a machine that does not answer says nothing about the replica. Its probes decide.
     const gone = await tolerantly(() => machineFate(machine, both), context, handle, both);
     if (gone !== undefined) return gone;
-    const route = replicaRoute(handle, address, provider.remote(machineId), service.replicaPort);
+    const remote = provider.remote(machineId);
+    const route = replicaRoute(handle, address, remote, service.replicaPort);
     let measuring: Promise<void> | undefined;
     // Called after each probe, because an update may add the path to a running replica. Without a path it ends at once.
     const measure = async (): Promise<void> => {
@@ -87,7 +89,7 @@ export function watchReplica(context: ServiceContext, handle: ReplicaHandle, isS
     };
     const probing = async (): Promise<ReplicaEnd | undefined> => {
       while (!both.aborted) {
-        const found = await probeOnce(context, handle, { route, isSilent, times }, both);
+        const found = await probeOnce(context, handle, { route, remote, isSilent, times }, both);
         if (found !== undefined) return found;
         measuring ??= measure().catch((error: unknown) => {
           measuring = undefined;
@@ -150,7 +152,17 @@ const appliedTimeoutMs = 500;
 async function probeOnce(
   context: ServiceContext,
   handle: ReplicaHandle,
-  { route, isSilent, times }: { readonly route: ReplicaRoute; readonly isSilent: () => boolean; readonly times: ProbeTimes },
+  {
+    route,
+    remote,
+    isSilent,
+    times,
+  }: {
+    readonly route: ReplicaRoute;
+    readonly remote: Pick<Remote, 'connections'>;
+    readonly isSilent: () => boolean;
+    readonly times: ProbeTimes;
+  },
   signal: AbortSignal,
 ): Promise<ReplicaEnd | undefined> {
   // During setup there is nothing to probe, and the initial delay does not count. An engine that sleeps may not answer.
@@ -191,7 +203,8 @@ async function probeOnce(
   if (!signal.aborted) times.lastPassed = result.passed;
   if (result.passed) times.lastTookMs = context.clock.monotonic() - askedAt;
   // The path may contain a secret.
-  const answer = { ...result, detail: redact(result.detail) };
+  const elsewhere = await findListener(context, handle, { remote, result, port: route.address.port }, signal);
+  const answer = { ...result, detail: redact(elsewhere ?? result.detail) };
   for (const cancel of slow) cancel();
   if (signal.aborted) return undefined;
   const [now, waitedMs] = [context.clock.now(), context.clock.monotonic() - askedAt];
@@ -230,6 +243,23 @@ function unansweredProbe({ readinessProbe: { path } }: ServiceSpec): ProbeAnswer
 
 /** A new program usually does not listen yet. Its failed probes are reported only after this time, ms. */
 const patienceMs = 5_000;
+
+/** A machine that does not say it within this time, ms, delays no probe further. */
+const listenerTimeoutMs = 2_000;
+
+/** Where the program listens, if it has had time to start and its port is closed. A ready replica must not wait for it. */
+async function findListener(
+  { clock }: ServiceContext,
+  handle: ReplicaHandle,
+  { remote, result, port }: { readonly remote: Pick<Remote, 'connections'>; readonly result: ProbeAnswer; readonly port: number },
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const isNew = clock.now() - (handle.record.firstProbeFailureAt ?? clock.now()) < patienceMs;
+  if (result.isClosed !== true || handle.state !== 'STARTING' || isNew) return undefined;
+  const ask = async (inner: AbortSignal): Promise<string> => (await remote.connections?.({ signal: inner })) ?? '';
+  const table = await withDeadline(clock, listenerTimeoutMs, ask, noAnswer, signal).catch(() => '');
+  return listensElsewhere(table, port);
+}
 
 /** Reports why a replica is not ready, once for each new reason. */
 async function complain(handle: ReplicaHandle, detail: string, since: number, now: number): Promise<void> {

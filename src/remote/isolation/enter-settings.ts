@@ -6,7 +6,7 @@ import { seccompFilter } from './seccomp.ts';
 const insideAddress = '100.64.0.1';
 
 /** Port of the proxy for programs inside, above the usual ephemeral ports. */
-const proxyPort = 61_080;
+export const proxyPort = 61_080;
 
 /** slirp4netns answers DNS there (slirp4netns(1)); enter.sh configures pasta to do so. */
 const nameServer = '10.0.2.3';

@@ -65,17 +65,18 @@ export class KubernetesRemote extends SessionRemote {
     return podMemoryKills(await this.work(), signal);
   }
 
+  async connections({ signal }: RemoteCallOptions = {}): Promise<string> {
+    const argv = ['sh', '-c', 'cat /proc/net/tcp /proc/net/tcp6 2> /dev/null'];
+    return (await runCaptured(await this.work(), { argv, isRepeatable: true, signal, maxBytes: maxTableBytes })).stdout;
+  }
+
   async address(port: number, { signal }: RemoteCallOptions = {}): Promise<ReplicaAddress> {
     const { api, pod, reach, clock } = this.#settings;
-    const machine = await this.work();
     return podAddress(port, {
       api: await api(),
       pod,
       reach,
-      connectionsInPod: async () => {
-        const argv = ['sh', '-c', 'cat /proc/net/tcp /proc/net/tcp6 2> /dev/null'];
-        return (await runCaptured(machine, { argv, isRepeatable: true, signal, maxBytes: maxTableBytes })).stdout;
-      },
+      connectionsInPod: () => this.connections(signal === undefined ? {} : { signal }),
       routes: () => ({ v4: readIfThere('/proc/net/route'), v6: readIfThere('/proc/net/ipv6_route') }),
       forward: () => this.#tunnels().open(port, signal),
       clock,

@@ -7,7 +7,7 @@ import { SvcError } from '../../shared/errors.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
 import { type PodObject, applyLoadBalancer, applyNodePort, servicePath } from './pod-service.ts';
 import { hasOwnRoute } from './routes.ts';
-import { hasConnection, listensOn } from './tcp-table.ts';
+import { hasConnection, listensOn } from '../tcp-table.ts';
 import { DialError, dialReplica } from '../../shared/system/dial.ts';
 
 /** Limit for nodes to apply a new Service, and the interval of attempts, ms. */

@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs';
 import type { Clock } from '../../shared/clock.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
-import { groupMemoryKills, limitCommand } from '../isolation/limits.ts';
+import { groupMemoryKills, limitCommand, machineConnections } from '../isolation/limits.ts';
 import type { CopyToOptions, MemoryKills, RemoteCallOptions } from '../remote.ts';
 import type { Tunnels } from '../tunnels.ts';
 import { copyToMachine } from '../session/copy.ts';
@@ -90,6 +90,10 @@ export class SshRemote extends SessionRemote {
 
   memoryKills(): Promise<MemoryKills | undefined> {
     return groupMemoryKills(this, this.#settings.limitsDir);
+  }
+
+  connections(options: RemoteCallOptions = {}): Promise<string> {
+    return machineConnections(this, this.#settings.limitsDir, options);
   }
 
   /** Checks that the machine answers and accepts the login. Throws what `exec` would. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { hasConnection, listensOn } from './tcp-table.ts';
+import { hasConnection, listensElsewhere, listensOn } from './tcp-table.ts';
 
 const head = '  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n';
 const line = (local: string, remote: string, state: string): string =>
@@ -40,4 +40,20 @@ test.for([
 test('an IPv6 connection is found', () => {
   const text = line('0000D0FD000000000000000007000000:1F90', '0000D0FD000000000000000001000000:C000', '01');
   expect(hasConnection(text, 8080, { address: 'fdd0::1', port: 49_152 })).toBe(true);
+});
+
+test.for([
+  ['another port', line('00000000:23A3', '00000000:0000', '0A'), 'a program listens on port 9123;'],
+  ['loopback only', line('0100007F:1F90', '00000000:0000', '0A'), 'port 8080 of 127.0.0.1 only'],
+] as const)('a closed port is explained by a listener on %s', ([, text, expected]) => {
+  expect(listensElsewhere(head + text, 8080)).toContain(expected);
+});
+
+test.for([
+  ['nothing', ''],
+  ['that port by now', line('0100007F:1F90', '00000000:0000', '0A') + line('00000000:1F90', '00000000:0000', '0A')],
+  ["svc's own proxy", line('0100007F:EE98', '00000000:0000', '0A')],
+  ['a connection', line('00000000:23A3', '0100670A:C000', '01')],
+] as const)('%s explains no closed port', ([, text]) => {
+  expect(listensElsewhere(head + text, 8080)).toBeUndefined();
 });

@@ -1,5 +1,6 @@
 import { isIPv4 } from 'node:net';
-import { ipv6Bytes } from './routes.ts';
+import { proxyPort } from './isolation/enter-settings.ts';
+import { ipv6Bytes } from './kubernetes/routes.ts';
 
 /** A line of /proc/net/tcp or tcp6. Addresses are bytes; an IPv4 address is the last four after `::ffff:`. */
 interface TcpLine {
@@ -17,11 +18,28 @@ interface Endpoint {
 const connected = ['01', '04', '05', '08'];
 const listening = '0A';
 
+/** Of svc's own programs beside a replica's. */
+const ownPorts: readonly number[] = [proxyPort];
+const mostNamed = 5;
+
 const mappedPrefix = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 
 /** Whether a program accepts connections from other machines. `table`: /proc/net/tcp and tcp6. Pure. */
 export function listensOn(table: string, port: number): boolean {
   return parseTcp(table).some(({ local, state }) => state === listening && local.port === port && !isLoopback(local.address));
+}
+
+/** Why requests to a closed port fail: where a program listens instead. Undefined: nowhere. `table`: as above. Pure. */
+export function listensElsewhere(table: string, port: number): string | undefined {
+  const sockets = parseTcp(table).filter(({ local, state }) => state === listening && !ownPorts.includes(local.port));
+  const here = sockets.filter(({ local }) => local.port === port);
+  // It has just begun to listen.
+  if (here.some(({ local }) => !isLoopback(local.address))) return undefined;
+  if (here.length > 0) return `the program listens on port ${port} of 127.0.0.1 only; it must listen on 0.0.0.0`;
+  const ports = [...new Set(sockets.map(({ local }) => local.port))].toSorted((a, b) => a - b);
+  if (ports.length === 0) return undefined;
+  const named = ports.slice(0, mostNamed).join(', ');
+  return `nothing listens on port ${port}, but a program listens on port ${named}; change resources.ports, or the port of the program`;
 }
 
 /** Whether the table has an open connection from `from` to a port. Pure. */
