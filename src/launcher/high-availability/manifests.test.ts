@@ -51,6 +51,11 @@ test('with PostgreSQL there are two controllers on different nodes, and no volum
 test("the controller's pod gets the configured resources", () => {
   const resources = at(object('Deployment', 'svc-controller', { cpus: 1.5, memoryGb: 3 }), 'spec.template.spec.containers.0.resources');
   expect(resources).toEqual({ requests: { cpu: '1500m', memory: '3G' }, limits: { memory: '3G' } });
+  const limitOf = (change: Parameters<typeof object>[2]): unknown => {
+    const env = at(object('Deployment', 'svc-controller', change), 'spec.template.spec.containers.0.env');
+    return Array.isArray(env) ? env.find(({ name }) => name === 'SVC_SERVICE_LIMIT')?.value : undefined;
+  };
+  expect([limitOf({ cpus: 1.5, memoryGb: 3 }), limitOf({ cpus: 2 }), limitOf({})]).toEqual(['3', '8', undefined]);
 });
 
 test('balancers are spread over nodes and zones, and evicted one at a time', () => {

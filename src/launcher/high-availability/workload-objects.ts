@@ -1,3 +1,4 @@
+import { serviceLimit } from '../../domain/controller-placement.ts';
 import { edgeProxyPort, edgeProxyPodLabels } from '../../domain/edge-proxy/edge-proxy.ts';
 import type { KubeDraft } from '../../kubernetes/kube-api.ts';
 import { entryPath, type ProgramEntry } from '../../shared/program-files.ts';
@@ -98,6 +99,7 @@ function controllerContainer(design: HighAvailabilityDesign): Readonly<Record<st
       { name: 'SVC_HOME', value: inContainer.home },
       { name: 'SVC_LEASE', value: `kubernetes:${namespace}/${haNames.lease}` },
       { name: 'SVC_HEALTH_PORT', value: String(healthPort) },
+      ...serviceLimitEnv(design),
       { name: 'KUBECONFIG', value: `${inContainer.ownKubeconfig}:${inContainer.otherKubeconfig}` },
     ],
     envFrom: [{ secretRef: { name: haNames.environment, optional: true } }],
@@ -109,6 +111,14 @@ function controllerContainer(design: HighAvailabilityDesign): Readonly<Record<st
     livenessProbe: probe('/healthz', 'health', { initialDelaySeconds: 10, periodSeconds: 20, failureThreshold: 6 }),
     volumeMounts: [homeMount, temporaryMount, tokenMount],
   };
+}
+
+/** In a pod, Node.js sees the processors and the memory of the whole node. What was requested counts. */
+function serviceLimitEnv({ cpus, memoryGb }: HighAvailabilityDesign): readonly { readonly name: string; readonly value: string }[] {
+  if (cpus === undefined && memoryGb === undefined) return [];
+  return [
+    { name: 'SVC_SERVICE_LIMIT', value: String(serviceLimit(cpus ?? Number.POSITIVE_INFINITY, memoryGb ?? Number.POSITIVE_INFINITY)) },
+  ];
 }
 
 function controllerRequests({ cpus, memoryGb }: HighAvailabilityDesign): { readonly cpu: string; readonly memory: string } {
