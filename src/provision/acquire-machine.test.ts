@@ -76,6 +76,24 @@ const slowly = async (world: () => SearchWorld, answer: () => MachineId): Promis
   return answer();
 };
 
+test('the steps of a search do not grow with the number of launches that wait beside it', async () => {
+  const launches = 200;
+  let steps = 0;
+  const accept = async (_: Offer, key: string): Promise<MachineId> => {
+    await world.clock.sleep(50);
+    return idOf(key);
+  };
+  const world = new SearchWorld([anOffer()], accept);
+  const occupied = (): readonly [] => {
+    steps += 1;
+    return [];
+  };
+  const searches = Array.from({ length: launches }, (_, number) => world.launch({ key: `replica-${number}`, occupied }));
+  for (let round = 0; round < 100; round += 1) await world.clock.advance(50);
+  expect(searches.filter(({ given }) => given() !== undefined)).toHaveLength(launches);
+  expect(steps / launches).toBeLessThan(10);
+});
+
 test('one launch tries a location first; the others follow or avoid it', async () => {
   const good: SearchWorld = new SearchWorld(offersIn('cheap', 'dear'), () =>
     slowly(

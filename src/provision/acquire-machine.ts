@@ -1,8 +1,8 @@
 import { locationName } from '../domain/location-name.ts';
 import { kindOf, type OccupiedLocation, type PlaceableOffer, type PlacementFacts, type Refusal } from '../domain/placement.ts';
-import { nextMove, reopeningOf, type AskReason } from '../domain/placement/next-move.ts';
+import { nextMove, reopeningOf, type AskReason, type AwaitedChange } from '../domain/placement/next-move.ts';
 import { rankCandidates } from '../domain/placement/rank.ts';
-import { nextAttemptAt, refusalOf, type Refused } from '../domain/placement/refusals.ts';
+import { nextAttemptAt, refusalOf } from '../domain/placement/refusals.ts';
 import { memoryFor } from '../domain/spot/known-markets.ts';
 import type { ProviderConfig, ResourceAlternatives } from '../domain/task.ts';
 import type { MachineId, MachineSpec, Offer, Provider } from '../providers/provider.ts';
@@ -10,9 +10,8 @@ import type { Clock } from '../shared/clock.ts';
 import { ended, linkedController } from '../shared/deadline.ts';
 import { messageOf, SvcError } from '../shared/errors.ts';
 import { fingerprint } from '../shared/hex.ts';
-import { ProviderRefusal } from '../providers/provider-refusal.ts';
 import { requestMachine, type Answer } from './request-machine.ts';
-import { releaseMachine, waitUntilRunning } from './machine.ts';
+import { isBootFailure, lateRefusal, releaseMachine, waitUntilRunning } from './machine.ts';
 import { surveyOffers, type MachineCandidate } from './offers.ts';
 import type { ProviderState } from './providers.ts';
 import type { PlacementHistory } from './placement-history.ts';
@@ -128,19 +127,6 @@ function imageOf({ alternatives }: MachineRequest, alternative: number | undefin
   return alternative === undefined ? undefined : JSON.stringify(alternatives.choices[alternative]?.imageId ?? null);
 }
 
-function isBootFailure(error: unknown): error is SvcError {
-  return (
-    error instanceof ProviderRefusal ||
-    (error instanceof SvcError && (error.code === 'SVC_MACHINE_LOST' || error.code === 'SVC_BOOT_FAILED'))
-  );
-}
-
-/** The refusal for a machine that ended before it ran. If the provider gave no cause, retries back off. */
-function lateRefusal(error: SvcError): Refused {
-  const { refusal: kind, scope } = error instanceof ProviderRefusal ? error : { refusal: 'failed-launch' as const, scope: 'zone' as const };
-  return { kind, scope, reason: error.message };
-}
-
 async function acquireMachine(request: MachineRequest, failures: BootFailures, signal: AbortSignal): Promise<GivenMachine> {
   const search = new Search(request, failures);
   try {
@@ -199,13 +185,16 @@ class Search {
       });
       // No await between the decision and `history.asking`: two launches must not choose the same offer.
       if (move.type === 'ask') void this.#ask(move.candidate, move.why);
-      if (move.type === 'wait') await this.#pause(move.until === undefined ? undefined : move.until - now, signal);
+      // Without this, the others would not learn of the change that this search had its turn for.
+      if (move.type !== 'wait') history.passTurn(this.#group);
+      if (move.type === 'wait') await this.#pause(move.until === undefined ? undefined : move.until - now, move.for, signal);
       if (move.type === 'none') await this.#waitForRefusals(tooDear, limit, signal);
     }
   }
 
   end(): void {
     this.#isOver = true;
+    this.#request.history.passTurn(this.#group);
     for (const release of this.#releases.splice(0)) release();
     for (const outcome of this.#outcomes.splice(0)) if ('given' in outcome) this.#releaseMachine(outcome.given);
   }
@@ -336,11 +325,20 @@ class Search {
     history.keepBusy(release());
   }
 
-  async #pause(ms: number | undefined, signal: AbortSignal): Promise<void> {
-    const { clock, history } = this.#request;
+  /** Searches of a group have the same candidates. A launch whose machines failed to boot may exclude some. */
+  get #group(): string {
+    const { search = '', key } = this.#request;
+    return this.#failures.rounds.size === 0 ? search : `${search} ${key}`;
+  }
+
+  async #pause(ms: number | undefined, awaited: AwaitedChange, signal: AbortSignal): Promise<void> {
+    const { clock, history, key } = this.#request;
     const { controller: enough, unlink } = linkedController(signal);
     this.#watchQuotas(enough.signal);
-    const waits = [history.change(enough.signal), ...(ms === undefined ? [] : [clock.sleep(ms, enough.signal)])];
+    const waits = [
+      history.change({ launch: key, group: this.#group, for: awaited }, enough.signal),
+      ...(ms === undefined ? [] : [clock.sleep(ms, enough.signal)]),
+    ];
     await Promise.race(waits);
     unlink();
     enough.abort(ended);
@@ -386,7 +384,7 @@ class Search {
     }
     if (step !== undefined && text !== this.#tooDear) await this.#request.step(step);
     this.#tooDear = text;
-    await this.#pause((step === undefined ? until : Math.min(until, now + nothingPauseMs)) - now, signal);
+    await this.#pause((step === undefined ? until : Math.min(until, now + nothingPauseMs)) - now, 'turn', signal);
   }
 }
 

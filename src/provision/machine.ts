@@ -1,3 +1,4 @@
+import type { Refused } from '../domain/placement/refusals.ts';
 import { ProviderRefusal } from '../providers/provider-refusal.ts';
 import type { MachineId, MachineStatus, Provider } from '../providers/provider.ts';
 import { delayMs, type Backoff } from '../shared/backoff.ts';
@@ -144,4 +145,18 @@ export async function releaseMachine(
       await clock.sleep(delayMs(releaseBackoff, attempt), signal);
     }
   }
+}
+
+/** Whether a machine ended before it ran, or cannot run. Another one may. */
+export function isBootFailure(error: unknown): error is SvcError {
+  return (
+    error instanceof ProviderRefusal ||
+    (error instanceof SvcError && (error.code === 'SVC_MACHINE_LOST' || error.code === 'SVC_BOOT_FAILED'))
+  );
+}
+
+/** The refusal for a machine that ended before it ran. If the provider gave no cause, retries back off. */
+export function lateRefusal(error: SvcError): Refused {
+  const { refusal: kind, scope } = error instanceof ProviderRefusal ? error : { refusal: 'failed-launch' as const, scope: 'zone' as const };
+  return { kind, scope, reason: error.message };
 }

@@ -1,5 +1,5 @@
 import { kindOf, type OccupiedLocation, type PlaceableOffer, type PlacementMemory, type Refusal } from '../domain/placement.ts';
-import type { PendingAsk } from '../domain/placement/next-move.ts';
+import type { AwaitedChange, PendingAsk } from '../domain/placement/next-move.ts';
 import {
   covers,
   endRefusals,
@@ -35,6 +35,13 @@ interface OpenAsk {
   end(): void;
 }
 
+/** A search that waits: `launch` is its key, `group` is equal for searches that decide the same. */
+interface WaitingSearch {
+  readonly launch: string;
+  readonly group: string;
+  readonly for: AwaitedChange;
+}
+
 /** A kind that gave a machine within this time counts as available, ms. */
 const givenLatelyMs = 300_000;
 
@@ -46,7 +53,8 @@ export class PlacementHistory {
   readonly #open = new Map<PendingAsk, PlaceableOffer>();
   readonly #given = new Map<string, { offer: PlaceableOffer; machines: number; at: number }>();
   readonly #held = new Set<{ readonly launch: string; readonly hourlyUsd: number }>();
-  readonly #waiters = new Set<() => void>();
+  readonly #waiters = new Map<() => void, WaitingSearch & { readonly since: number }>();
+  #changes = 0;
   readonly #work = new Set<Promise<unknown>>();
 
   constructor({ memory, save = () => undefined, random = () => 0.5 }: PlacementHistoryOptions = {}) {
@@ -93,7 +101,7 @@ export class PlacementHistory {
     return {
       ask,
       end: () => {
-        if (this.#open.delete(ask)) this.#notify();
+        if (this.#open.delete(ask)) this.#notify(launch);
       },
     };
   }
@@ -171,18 +179,28 @@ export class PlacementHistory {
     this.#learn({ ...this.#memory, refusals: forgetRefusals(refusals, offer, true), starts: rememberStart(starts, offer, tookMs) });
   }
 
-  /** Settles when the memory changes, an ask ends, or the signal aborts. */
-  change(signal: AbortSignal): Promise<void> {
+  /**
+   * Settles when the memory changes or an ask ends, as far as that concerns the search, or when the signal aborts. Of
+   * the searches of one group that wait for their turn, each change wakes one. It must call `passTurn` unless it waits
+   * for its turn again: the others then need not find out one by one that they have to wait.
+   */
+  change(waiting: WaitingSearch, signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const done = (): void => {
         this.#waiters.delete(done);
         signal.removeEventListener('abort', done);
         resolve();
       };
-      this.#waiters.add(done);
+      this.#waiters.set(done, { ...waiting, since: this.#changes });
       signal.addEventListener('abort', done, { once: true });
       if (signal.aborted) done();
     });
+  }
+
+  /** Wakes the next search of the group that waits for its turn, unless all have had it since the last change. */
+  passTurn(group: string): void {
+    for (const [wake, waiting] of this.#waiters)
+      if (waiting.for === 'turn' && waiting.group === group && waiting.since < this.#changes) return wake();
   }
 
   /** Too many calls say nothing about a zone. */
@@ -200,7 +218,14 @@ export class PlacementHistory {
     this.#notify();
   }
 
-  #notify(): void {
-    for (const wake of this.#waiters) wake();
+  /** `answered`: the launch whose ask ended, if one did. */
+  #notify(answered?: string): void {
+    this.#changes += 1;
+    const woken = new Set<string>();
+    for (const [wake, waiting] of this.#waiters) {
+      if (waiting.for === 'own' ? waiting.launch !== answered : waiting.for === 'turn' && woken.has(waiting.group)) continue;
+      if (waiting.for === 'turn') woken.add(waiting.group);
+      wake();
+    }
   }
 }

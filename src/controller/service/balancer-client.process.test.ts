@@ -1,8 +1,10 @@
 import { rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
+import { Duplex } from 'node:stream';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
+import { aBalancerReplica } from '../../../test/support/balancer.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import type { BalancerReport } from '../../domain/balancer-link.ts';
@@ -85,4 +87,31 @@ test('a successor gets the newest set; its count restarts; the view is empty bet
       await running;
     }
   });
+});
+
+test('a balancer that reads slowly gets the newest set next, not each one between', async () => {
+  const written: string[] = [];
+  const unfinished: (() => void)[] = [];
+  const socket = new Duplex({
+    read: () => undefined,
+    writableHighWaterMark: 1,
+    write(chunk: Buffer, _, done) {
+      written.push(/"revision":(\d+)/.exec(chunk.toString())?.[1] ?? '');
+      unfinished.push(done);
+    },
+  });
+  const stop = new AbortController();
+  const client = new BalancerClient(() => Promise.resolve(socket), systemClock, pino({ level: 'silent' }));
+  const send = (revision: number): void => client.send({ type: 'replicas', epoch: 'e', revision, replicas: [aBalancerReplica(80)] });
+  const running = client.run({ arrivals: () => undefined, suspect: () => undefined, tlsChanged: () => undefined }, stop.signal);
+  send(1);
+  await waitFor('the first set', () => written.length === 1);
+  for (let revision = 2; revision < 10; revision += 1) send(revision);
+  expect(written).toEqual(['1']);
+  unfinished.shift()?.();
+  await waitFor('the next set', () => written.length > 1);
+  expect(written).toEqual(['1', '9']);
+  unfinished.shift()?.();
+  stop.abort();
+  await running;
 });

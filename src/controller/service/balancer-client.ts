@@ -66,6 +66,8 @@ export class BalancerClient implements EndpointSink {
   #lastSeenAt = Number.NEGATIVE_INFINITY;
   #lastArrivalAt = Number.NEGATIVE_INFINITY;
   #newest: ReplicasCommand | undefined;
+  /** Whether the connection has not been given the newest set. */
+  #isUnsent = false;
   #appliedRevision = 0;
   #waiting: { readonly revision: number; readonly resolve: (applied: boolean) => void }[] = [];
   #startedAt: number | undefined;
@@ -116,7 +118,18 @@ export class BalancerClient implements EndpointSink {
 
   send(command: ReplicasCommand): void {
     this.#newest = command;
-    this.#socket?.write(`${JSON.stringify(command)}\n`);
+    this.#isUnsent = true;
+    this.#flush();
+  }
+
+  /**
+   * Sets of hundreds of replicas can change faster than a balancer reads them. Only the newest waits for its turn, so
+   * that the balancer is never busy with outdated ones.
+   */
+  #flush(): void {
+    if (!this.#isUnsent || this.#socket === undefined || this.#socket.writableNeedDrain) return;
+    this.#isUnsent = false;
+    this.#socket.write(`${JSON.stringify(this.#newest)}\n`);
   }
 
   async applied(revision: number, timeoutMs: number): Promise<boolean> {
@@ -153,6 +166,7 @@ export class BalancerClient implements EndpointSink {
       'data',
       splitLines((line) => this.#receive(line, listeners)),
     );
+    socket.on('drain', () => this.#flush());
     this.#socket = socket;
     this.#appliedRevision = 0;
     if (this.#newest !== undefined) this.send(this.#newest);

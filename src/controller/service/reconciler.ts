@@ -143,8 +143,9 @@ export class Reconciler implements Loop {
 
   /** The replicas of the last pass and those launched since, with their newest records. */
   get replicas(): readonly ReplicaRecord[] {
-    const known = new Set(this.#listed.map(({ id }) => id));
-    const launched = [...this.#handles.values()].flatMap(({ record }) => (known.has(record.id) ? [] : [record]));
+    // Ids grow. Each step of each search reads this list.
+    const newest = this.#listed.at(-1)?.id ?? 0;
+    const launched = [...this.#handles.values()].flatMap(({ record }) => (record.id > newest ? [record] : []));
     return [...this.#newest(this.#listed), ...launched];
   }
 

@@ -22,10 +22,16 @@ export interface SearchView<C extends Candidate = Candidate> {
   readonly now: number;
 }
 
+/**
+ * What a waiting launch waits for, besides its time. `own`: the answer to its own request. `turn`: any change, and all
+ * launches of the same search that wait for it would decide the same. `change`: any change.
+ */
+export type AwaitedChange = 'own' | 'turn' | 'change';
+
 /** Next step of a launch. `wait` without a time: for new information. `none`: no candidate to ask or await is left. */
 type NextMove<C extends Candidate> =
   | { readonly type: 'ask'; readonly candidate: C; readonly why: AskReason }
-  | { readonly type: 'wait'; readonly until: number | undefined }
+  | { readonly type: 'wait'; readonly until: number | undefined; readonly for: AwaitedChange }
   | { readonly type: 'none' };
 
 /** Why a candidate is asked: it is the best; another launch asks a better one; or an earlier request is slow. */
@@ -61,9 +67,12 @@ export function nextMove<C extends Candidate>(ranked: readonly C[], launch: stri
   const { pending, given, reopening, preference, now } = view;
   const own = pending.filter((ask) => ask.launch === launch);
   if (ranked.length === 0 && own.length === 0) return { type: 'none' };
-  if (own.length >= mostAsksOfLaunch) return { type: 'wait', until: undefined };
-  const asksOf = Map.groupBy(pending, ({ kind }) => kind);
   const isYoung = ({ at }: PendingAsk): boolean => at + patienceMs > now;
+  const youngOwn = own.filter(isYoung);
+  const isAnswerDue = youngOwn.length >= Math.max(1, own.length - youngOwn.length);
+  if (isAnswerDue) return { type: 'wait', until: Math.min(...youngOwn.map(({ at }) => at + patienceMs)), for: 'own' };
+  if (own.length >= mostAsksOfLaunch) return { type: 'wait', until: undefined, for: 'own' };
+  const asksOf = Map.groupBy(pending, ({ kind }) => kind);
   const asksAt = ({ offer }: C): number => asksOf.get(kindOf(offer))?.length ?? 0;
   const hasRoom = ({ offer }: C): boolean => {
     const kind = kindOf(offer);
@@ -74,7 +83,7 @@ export function nextMove<C extends Candidate>(ranked: readonly C[], launch: stri
   const next = ranked[index];
   if (next === undefined) {
     // A launch without a request of its own joins a slow one instead of idling.
-    if (own.length > 0) return { type: 'wait', until: undefined };
+    if (own.length > 0) return { type: 'wait', until: undefined, for: 'change' };
     const slowOnes = ranked.filter(({ offer }) => {
       const asks = asksOf.get(kindOf(offer)) ?? [];
       return asks.length < crowdAtSlow * Math.max(1, given.get(kindOf(offer)) ?? 0) && !asks.some(isYoung);
@@ -85,10 +94,9 @@ export function nextMove<C extends Candidate>(ranked: readonly C[], launch: stri
     );
     if (fewest !== undefined) return { type: 'ask', candidate: fewest, why: 'better-busy' };
     const ripe = pending.filter(isYoung).map(({ at }) => at + patienceMs);
-    return { type: 'wait', until: ripe.length === 0 ? undefined : ripe.reduce((first, time) => Math.min(first, time)) };
+    return { type: 'wait', until: ripe.length === 0 ? undefined : ripe.reduce((first, time) => Math.min(first, time)), for: 'turn' };
   }
 
-  const youngOwn = own.filter(isYoung);
   const youngBetter = ranked
     .slice(0, index)
     .filter((candidate) => isPreferred(candidate, next, preference))
@@ -96,13 +104,11 @@ export function nextMove<C extends Candidate>(ranked: readonly C[], launch: stri
     .filter(isYoung);
   const slow = pending.length - pending.filter(isYoung).length;
   const opening = reopening.filter(({ candidate, at }) => at - now <= patienceMs && isPreferred(candidate, next, preference));
-  const mustWait =
-    youngOwn.length >= Math.max(1, own.length - youngOwn.length) ||
-    (youngBetter.length > 0 && youngBetter.length >= slow) ||
-    opening.length > 0;
+  const mustWait = (youngBetter.length > 0 && youngBetter.length >= slow) || opening.length > 0;
   if (mustWait) {
     const ripe = [...[...youngOwn, ...youngBetter].map((ask) => ask.at + patienceMs), ...opening.map(({ at }) => at)];
-    return { type: 'wait', until: ripe.reduce((first, time) => Math.min(first, time)) };
+    const until = ripe.reduce((first, time) => Math.min(first, time));
+    return { type: 'wait', until, for: own.length > 0 ? 'change' : 'turn' };
   }
   return { type: 'ask', candidate: next, why: own.length > 0 ? 'slow-answer' : index > 0 ? 'better-busy' : 'best' };
 }
