@@ -16,6 +16,8 @@ const infra = process.argv[4] === 'ssh' ? 'ssh' : 'local';
 
 /** The first minute has work of the start. */
 const settleMs = 45_000;
+/** After the end of services: connections end when idle. */
+const downMs = 75_000;
 const ticksPerSecond = 100;
 
 /** Kinds of processes by their command lines; the first match counts. */
@@ -103,8 +105,9 @@ async function measure(home: string): Promise<void> {
   process.stdout.write(`| ${title} | started processes and threads per second | ${(started / seconds).toFixed(2)} | | |\n`);
   await svcOk(['serve', 'down', '--all', '--yes'], options);
   while (readdirSync(join(home, 'services')).length > 0) await sleep(500);
+  await sleep(downMs);
   const left = [...samplesOf(home).values()].filter(({ kind }) => kind === 'ssh connection').length;
-  process.stdout.write(`| ${title} | ssh connections after \`down\` | ${left} | | |\n`);
+  process.stdout.write(`| ${title} | ssh connections 75 s after \`down\` | ${left} | | |\n`);
 }
 
 async function run(home: string): Promise<void> {
