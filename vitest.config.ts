@@ -77,6 +77,7 @@ export default defineConfig({
         test: {
           name: 'e2e',
           include: ['test/e2e/**/*.test.ts'],
+          globalSetup: ['test/support/program-bundle.ts'],
           pool: 'forks',
           ...limits,
           maxWorkers: 1,
@@ -101,6 +102,7 @@ export default defineConfig({
         test: {
           name: 'hosts',
           include: ['test/hosts/**/*.test.ts'],
+          globalSetup: ['test/support/program-bundle.ts'],
           pool: 'forks',
           ...limits,
           maxWorkers: 1,

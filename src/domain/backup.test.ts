@@ -22,6 +22,7 @@ test.for([
 test.for([
   'run',
   'local',
+  'programs',
   'reserve',
   'uploads',
   'machines',

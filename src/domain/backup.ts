@@ -48,6 +48,7 @@ const leftOutAtTop = new Set([
   'homes',
   'local',
   'machines',
+  'programs',
   'reserve',
   'run',
   'unfinished-restore.json',

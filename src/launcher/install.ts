@@ -1,16 +1,15 @@
-import { cpSync, existsSync, linkSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { basename, dirname, join, posix } from 'node:path';
-import { createHash } from 'node:crypto';
+import { cpSync, existsSync, linkSync, mkdirSync, renameSync, rmSync } from 'node:fs';
+import { dirname, join, posix } from 'node:path';
 import type { RemoteControllerInfo } from '../domain/remote-controller-info.ts';
 import type { PortableFile } from '../providers/provider.ts';
 import type { Remote } from '../remote/remote.ts';
 import { shellQuote } from '../remote/shell-quote.ts';
-import { codeFingerprint, fingerprintFile } from '../shared/version.ts';
+import { codeFingerprint } from '../shared/version.ts';
 import { SvcError } from '../shared/errors.ts';
 import type { HomePaths } from '../shared/paths.ts';
-import { entryPath, programEntries, programFile } from '../shared/program-files.ts';
+import { programFile } from '../shared/program-files.ts';
 import { randomHex } from '../shared/hex.ts';
-import { systemClock } from '../shared/clock.ts';
+import { bundleFor, checksumFile } from './program-bundle.ts';
 
 /** What is installed on a controller's machine besides the program. */
 export interface Installation {
@@ -61,8 +60,7 @@ export async function installController(remote: Remote, what: Installation, deps
   await succeed(remote, ['mkdir', '-p', '-m', '700', dir, `${dir}/home`, `${dir}/versions`], signal);
   await putNode(remote, dir, deps);
   onStep('Putting the program on the controller’s machine');
-  const bundle = join(cacheDir(deps.paths), `${bundlePrefix}${fingerprint}`);
-  await makeBundle(bundle);
+  const bundle = await bundleFor(deps.paths);
   const version = `${dir}/versions/${fingerprint}`;
   await remote.copyTo(bundle, version, { signal });
   await succeed(remote, ['sh', '-c', `cd ${shellQuote(version)} && sha256sum -c --quiet ${checksumFile}`], signal);
@@ -170,74 +168,4 @@ async function succeed(remote: Remote, argv: readonly string[], signal: AbortSig
 
 function lastLine(text: string): string {
   return text.trimEnd().split('\n').at(-1) ?? '';
-}
-
-/** What a bundle copies unchanged from a checkout: files that programs on machines read, or run beside the code. */
-const copied = ['package.json', 'src/node', 'catalog'] as const;
-
-/** In the format of `sha256sum -c`. */
-const checksumFile = 'SHA256SUMS';
-
-/**
- * Makes `dir` a bundle of this checkout: all that a controller needs besides Node.js. Takes seconds. The folder appears
- * complete or not at all; an existing one is kept.
- */
-export async function makeBundle(dir: string): Promise<void> {
-  if (existsSync(dir)) return;
-  removeOldBundles(dirname(dir));
-  const draft = `${dir}.${randomHex(8)}`;
-  try {
-    await compile(draft);
-    for (const name of copied)
-      cpSync(programFile(name), join(draft, name), { recursive: true, filter: (path) => !path.endsWith('.test.ts') });
-    writeFileSync(join(draft, fingerprintFile), `${codeFingerprint(programFile('.'))}\n`);
-    writeFileSync(join(draft, checksumFile), checksums(draft));
-    mkdirSync(dirname(dir), { recursive: true, mode: 0o700 });
-    // Another process may have made the same bundle meanwhile.
-    if (!existsSync(dir)) renameSync(draft, dir);
-  } finally {
-    rmSync(draft, { recursive: true, force: true });
-  }
-}
-
-/** A new bundle takes only two seconds, so unused ones are removed. */
-function removeOldBundles(folder: string): void {
-  if (!existsSync(folder)) return;
-  const old = systemClock.now() - keptBundleMs;
-  for (const name of readdirSync(folder).filter((entry) => entry.startsWith(bundlePrefix))) {
-    if (statSync(join(folder, name)).mtimeMs < old) rmSync(join(folder, name), { recursive: true, force: true });
-  }
-}
-
-/** Prefix of a bundle's folder, before the program's fingerprint. */
-export const bundlePrefix = 'bundle-';
-
-const keptBundleMs = 86_400_000;
-
-async function compile(dir: string): Promise<void> {
-  const { build } = await import('rolldown');
-  const entries = programEntries.map((entry) => [basename(entryPath(entry, true), '.js'), programFile(entryPath(entry, false))]);
-  await build({
-    input: Object.fromEntries(entries),
-    platform: 'node',
-    logLevel: 'silent',
-    // Optional: packages load them only if a user has installed them separately.
-    external: ['aws-crt', '@aws-sdk/signature-v4-crt', 'pg-native'],
-    output: {
-      dir: join(dir, dirname(entryPath('controller/main', true))),
-      format: 'esm',
-      entryFileNames: '[name].js',
-      chunkFileNames: 'chunk-[name]-[hash].js',
-      minify: 'dce-only',
-    },
-  });
-}
-
-function checksums(dir: string): string {
-  const files = readdirSync(dir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
-  const lines = files.map(({ parentPath, name }) => {
-    const path = join(parentPath, name);
-    return `${createHash('sha256').update(readFileSync(path)).digest('hex')}  ${path.slice(dir.length + 1)}\n`;
-  });
-  return lines.toSorted().join('');
 }

@@ -49,7 +49,10 @@ export interface StopOptions {
 /** How to watch a job. */
 export interface WatchOptions {
   readonly clock?: Clock;
-  /** Poll interval without a change notification, ms. Only polls notice processes that ended without a record. */
+  /**
+   * Poll interval without a change notification, ms; by default 1 s on this machine and 20 s on others. Only polls notice
+   * processes that ended without a record.
+   */
   readonly pollMs?: number;
 }
 
@@ -120,9 +123,15 @@ export async function jobStatus(remote: Remote, name: string): Promise<JobStatus
   return statusOf(latest, latest.phase === 'ended' ? 'ended' : 'lost');
 }
 
+/**
+ * A poll reads files here, and takes several sessions elsewhere: with ssh, each is a process here and some there. Where the
+ * machine is lost, or the connection breaks, another notice comes first: the provider's, or that of the watch.
+ */
+const pollMsOf = (remote: Remote): number => (remote.localPath(remote.baseDir) === undefined ? 20_000 : 1_000);
+
 /** Yields the present status and each change. Ends after `ended` or `lost`, or when the signal aborts. */
 export async function* watchJob(remote: Remote, name: string, signal: AbortSignal, options: WatchOptions = {}): AsyncGenerator<JobStatus> {
-  const { clock = systemClock, pollMs = 1_000 } = options;
+  const { clock = systemClock, pollMs = pollMsOf(remote) } = options;
   const changes = wakeable(clock, signal);
   const { controller: over, unlink } = linkedController(signal);
   remote.watch(dirOf(remote, name), changes.wake, over.signal);

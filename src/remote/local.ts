@@ -11,8 +11,11 @@ import type { CopyToOptions, ExecOptions, ExecResult, MemoryKills, Remote, Remot
 import { runCommand } from './run-command.ts';
 import { watchFolder } from './watch-folder.ts';
 
-/** It holds a database password: programs of replicas must not inherit it. */
-const notForPrograms = { SVC_DATABASE: undefined } as const;
+/**
+ * Programs of replicas must not inherit these: a database password, and the program of this controller, which svc run in
+ * a replica would take for its own.
+ */
+const notForPrograms = { SVC_DATABASE: undefined, SVC_PROGRAM_ROOT: undefined } as const;
 
 /** Settings that differ between local machines. */
 export interface LocalRemoteSettings {

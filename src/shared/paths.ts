@@ -13,6 +13,8 @@ export interface HomePaths {
   readonly controllerSocket: string;
   /** The process of the running controller; see `ProcessIdentity`. */
   readonly controllerIdentity: string;
+  /** Link to the program that the controller and its processes run; see `launcher/program-bundle.ts`. */
+  readonly program: string;
   /** Exists while no controller runs and none is needed: the last one stopped cleanly and no work was left. */
   readonly idleMark: string;
   /** Exists once the user knows about starts after a reboot: `{"cron": …}`, whether cron does them. */
@@ -55,6 +57,7 @@ export function homePaths(home: string, uid: number): HomePaths {
     config: join(home, 'config.yaml'),
     database: join(home, 'state.db'),
     controllerLog: join(home, 'controller.log'),
+    program: join(home, 'programs/current'),
     idleMark: join(home, 'controller.idle'),
     bootRecord: join(home, 'boot.json'),
     restoreMark: join(home, 'unfinished-restore.json'),

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { envVar } from './env.ts';
@@ -29,9 +30,19 @@ export function entryPath(entry: ProgramEntry, inBundle: boolean): string {
   return inBundle ? `${bundledFolder}/${entry.replaceAll('/', '-')}.js` : `src/${entry}.ts`;
 }
 
-/** File for a new process. On machines that receive newer versions, SVC_PROGRAM_ROOT is a link to the present one. */
+/**
+ * File for a new process. Of a controller's processes, SVC_PROGRAM_ROOT is a link to the present version, so that one of
+ * an earlier version starts the present one. The link leads to a bundle, or to a checkout where none could be made.
+ */
 export function programEntry(entry: ProgramEntry): string {
-  return join(envVar('SVC_PROGRAM_ROOT') ?? ownRoot, entryPath(entry, isBundled));
+  const root = envVar('SVC_PROGRAM_ROOT');
+  return root === undefined ? join(ownRoot, entryPath(entry, isBundled)) : entryBelow(root, entry);
+}
+
+/** File for a new process from the program in `root`, a bundle or a checkout. */
+export function entryBelow(root: string, entry: ProgramEntry): string {
+  const bundled = join(root, entryPath(entry, true));
+  return existsSync(bundled) ? bundled : join(root, entryPath(entry, false));
 }
 
 /** File for a new thread. It has this process's version, because both share memory. */

@@ -15,7 +15,7 @@ class Checkout {
 
   constructor(home: string) {
     this.root = join(home, 'checkout');
-    for (const part of ['src', 'package.json', 'package-lock.json']) {
+    for (const part of ['src', 'catalog', 'package.json', 'package-lock.json']) {
       cpSync(join(checkout, part), join(this.root, part), { recursive: true, filter: (path) => !path.endsWith('.test.ts') });
     }
     symlinkSync(join(checkout, 'node_modules'), join(this.root, 'node_modules'));

@@ -1,4 +1,5 @@
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
+import { entryPath, type ProgramEntry } from '../../src/shared/program-files.ts';
 import { commandOf, processesOf, type OwnedProcess } from './leaks.ts';
 import { signalAll } from './signal-all.ts';
 
@@ -59,15 +60,18 @@ function isWrapper(pid: number): boolean {
   }
 }
 
+/** Matches the file of an entry in a bundle; the tests' controllers run from one. */
+const entryPattern = (entry: ProgramEntry): RegExp => new RegExp(`/${entryPath(entry, true).replaceAll('.', '\\.')}`);
+
 /** The daemon's pid, from the process list, without running a command. */
-export const daemonOf = (home: string): readonly OwnedProcess[] => findProcesses(home, /src\/controller\/main\.ts/);
-export const reconcilersOf = (home: string): readonly OwnedProcess[] => findProcesses(home, /src\/controller\/service\/main\.ts/);
+export const daemonOf = (home: string): readonly OwnedProcess[] => findProcesses(home, entryPattern('controller/main'));
+export const reconcilersOf = (home: string): readonly OwnedProcess[] => findProcesses(home, entryPattern('controller/service/main'));
 export const balancersOf = (home: string): readonly OwnedProcess[] =>
-  findProcesses(home, /src\/balancer\/main\.ts/).filter(({ pid }) => !isWrapper(pid));
+  findProcesses(home, entryPattern('balancer/main')).filter(({ pid }) => !isWrapper(pid));
 
 /** Kill them before their balancers, as when a machine is lost: otherwise they become the next balancers. */
 export const standbysOf = (home: string): readonly OwnedProcess[] =>
-  findProcesses(home, /src\/balancer\/main\.ts/).filter(({ pid }) => isWrapper(pid));
+  findProcesses(home, entryPattern('balancer/main')).filter(({ pid }) => isWrapper(pid));
 
 /** Folders of existing machines of the local provider. */
 export const machinesOf = (home: string): readonly string[] => globSync(`${home}/local/machines/*`);

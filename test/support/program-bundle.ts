@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
-import { bundlePrefix, makeBundle } from '../../src/launcher/install.ts';
-import { codeFingerprint } from '../../src/shared/version.ts';
+import { bundlePrefix, makeBundle } from '../../src/launcher/program-bundle.ts';
+import { codeVersion } from '../../src/shared/version.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -11,12 +11,12 @@ declare module 'vitest' {
 }
 
 /**
- * vitest calls this once, before any test of the project. Tests start hundreds of balancers, and a bundled one needs
- * half of the processor time to start, because it loads few files. A remote controller runs the same bundle.
+ * vitest calls this once, before any test of the project. Tests start hundreds of processes, and a bundled one needs
+ * half of the processor time to start, because it loads few files. Controllers run the same bundle.
  */
 export async function setup(project: TestProject): Promise<void> {
   const root = join(import.meta.dirname, '../..');
-  const bundle = join(root, 'node_modules/.cache/svc-test-bundle', `${bundlePrefix}${codeFingerprint(root)}`);
+  const bundle = join(root, 'node_modules/.cache/svc-test-bundle', `${bundlePrefix}${codeVersion()}`);
   await makeBundle(bundle);
   project.provide('programBundle', bundle);
 }

@@ -9,7 +9,7 @@ import { hasErrno, messageOf, SvcError } from '../../shared/errors.ts';
 import { openLog, rotateLog } from '../../shared/system/log-file.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import { prepareHome } from '../../shared/system/prepare-home.ts';
-import { programEntry } from '../../shared/program-files.ts';
+import { entryBelow } from '../../shared/program-files.ts';
 
 /** The controller may wait 20 s for a predecessor that is ending, and starts the processes of services first. */
 const startTimeoutMs = 60_000;
@@ -52,10 +52,10 @@ export async function ensureController<Health>(paths: HomePaths, deps: DaemonDep
   const start = async (): Promise<void> => {
     hasLeft = false;
     isManaged = (await deps.startByManager?.()) ?? false;
-    if (!isManaged) startOwn();
+    if (!isManaged) await startOwn();
   };
-  const startOwn = (): void => {
-    const child = startDaemon(paths, deps.entry ?? programEntry('controller/main'));
+  const startOwn = async (): Promise<void> => {
+    const child = startDaemon(paths, await programOf(paths, deps.entry));
     child.once('error', (error) => (failure = `it could not be run: ${messageOf(error)}`));
     child.once('exit', (code, signal) => {
       if (code === 0) hasLeft = true;
@@ -75,7 +75,7 @@ export async function ensureController<Health>(paths: HomePaths, deps: DaemonDep
     if (isManaged && passedMs >= managedMs && changeOf(paths.startError) === earlier) {
       isManaged = false;
       deps.say?.('The installed unit starts no controller that answers, so this command starts one. See: svc controller status');
-      startOwn();
+      await startOwn();
     }
     // The end of a process that the service manager started shows only in what it recorded.
     if (isManaged && changeOf(paths.startError) !== earlier) failure ??= 'it ended with an error';
@@ -89,21 +89,40 @@ export async function ensureController<Health>(paths: HomePaths, deps: DaemonDep
   }
 }
 
+/** What a process runs as the controller. */
+interface Program {
+  readonly entry: string;
+  /** Where its processes find their programs. Undefined: beside its own. */
+  readonly root: string | undefined;
+}
+
+async function programOf(paths: HomePaths, given?: string): Promise<Program> {
+  if (given !== undefined) return { entry: given, root: undefined };
+  const { prepareProgram } = await import('../../launcher/program-bundle.ts');
+  const root = await prepareProgram(paths);
+  return { entry: entryBelow(root, 'controller/main'), root };
+}
+
+/** The name of this command is wrong for clients that call the controller later. */
+function daemonEnv(paths: HomePaths, { root }: Program): Record<string, string | undefined> {
+  return { ...wholeEnv(), SVC_HOME: paths.home, SVC_INVOKED_AS: undefined, SVC_PROGRAM_ROOT: root };
+}
+
 /**
  * Turns this process into the controller, which logs to standard output, as a service manager wants it. Never returns.
  * Throws SVC_HOME_UNUSABLE.
  */
-export function becomeController(paths: HomePaths): never {
+export async function becomeController(paths: HomePaths): Promise<never> {
   prepareHome(paths);
+  const program = await programOf(paths);
   process.chdir(paths.home);
-  const env = { ...wholeEnv(), SVC_HOME: paths.home, SVC_INVOKED_AS: undefined };
-  const given = Object.entries(env).filter((pair): pair is [string, string] => pair[1] !== undefined);
-  process.execve?.(process.execPath, [process.execPath, programEntry('controller/main')], Object.fromEntries(given));
+  const given = Object.entries(daemonEnv(paths, program)).filter((pair): pair is [string, string] => pair[1] !== undefined);
+  process.execve?.(process.execPath, [process.execPath, program.entry], Object.fromEntries(given));
   throw new Error('this version of Node.js cannot replace a process');
 }
 
 /** Starts the controller in its own session, so that neither Ctrl-C nor closing the terminal ends it. */
-function startDaemon(paths: HomePaths, entry: string): ChildProcess {
+function startDaemon(paths: HomePaths, program: Program): ChildProcess {
   let log: number;
   try {
     log = openLog(paths.controllerLog);
@@ -112,12 +131,11 @@ function startDaemon(paths: HomePaths, entry: string): ChildProcess {
     throw new SvcError('SVC_HOME_UNUSABLE', `${paths.controllerLog} cannot be written: ${messageOf(error)}.`, { cause: error });
   }
   try {
-    const child = spawn(process.execPath, [entry], {
+    const child = spawn(process.execPath, [program.entry], {
       cwd: paths.home,
       detached: true,
       stdio: ['ignore', log, log],
-      // The name of this command is wrong for clients that call the controller later.
-      env: { ...wholeEnv(), SVC_HOME: paths.home, SVC_INVOKED_AS: undefined },
+      env: daemonEnv(paths, program),
     });
     child.unref();
     return child;

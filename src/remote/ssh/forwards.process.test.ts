@@ -29,6 +29,7 @@ class ScriptedMaster implements ForwardsMaster {
   connections = 0;
   asked = 0;
   cancelled = 0;
+  retired = 0;
   /** Requests wait for this. */
   held = Promise.resolve();
   readonly #fates: readonly Fate[];
@@ -59,6 +60,10 @@ class ScriptedMaster implements ForwardsMaster {
     await this.answers();
   }
 
+  async retire(): Promise<void> {
+    this.retired += 1;
+  }
+
   async ask(options: readonly string[]): Promise<{ readonly exitCode: number | undefined; readonly said: string }> {
     if (options.includes('cancel')) this.cancelled += 1;
     if (!options.includes('forward')) return { exitCode: 0, said: '' };
@@ -77,6 +82,8 @@ class ScriptedMaster implements ForwardsMaster {
 interface Opening {
   readonly tunnels: Tunnels;
   readonly hasRecord: () => boolean;
+  /** Records a tunnel of another machine over the same connection. */
+  readonly addOther: () => void;
   readonly clock: FakeClock;
 }
 
@@ -93,7 +100,8 @@ async function openTunnel(
     const master = new ScriptedMaster(fates, socket);
     const machine = { target, files: connectionFiles(paths, target), master: () => master };
     const tunnels = new Tunnels(forwards);
-    await use(master, tunnels.open(80), socket, { tunnels, hasRecord: () => forwards.hasTunnels(), clock });
+    const addOther = (): void => forwards.records.write('0123456789', { tunnels: [], route: { addedTo: '1' } });
+    await use(master, tunnels.open(80), socket, { tunnels, hasRecord: () => forwards.hasTunnels(), addOther, clock });
     await tunnels.close();
   });
 }
@@ -134,6 +142,20 @@ test('forwards that are closed while they are added to a new connection stay clo
     const isCancelled = (): boolean => master.cancelled === 4 && !existsSync(socket);
     await waitFor('the poll to end', () => isCancelled() || hasRecord());
     expect({ record: hasRecord(), socket: existsSync(socket) }).toEqual({ record: false, socket: false });
+  });
+});
+
+test('the last closed forward ends its connection, which another machine of the host may still use', async () => {
+  await openTunnel(['made'], async (master, opened, _socket, { tunnels }) => {
+    await opened;
+    await tunnels.close();
+    expect(master.retired).toBe(1);
+  });
+  await openTunnel(['made'], async (master, opened, _socket, { tunnels, addOther }) => {
+    await opened;
+    addOther();
+    await tunnels.close();
+    expect(master.retired).toBe(0);
   });
 });
 

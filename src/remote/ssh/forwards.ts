@@ -22,7 +22,7 @@ interface ForwardsMachine extends Pick<SshMachine, 'files' | 'target'> {
 }
 
 /** What forwards need of a connection. */
-export type ForwardsMaster = Pick<SshMaster, 'answers' | 'ask' | 'endIfHung' | 'ensure' | 'incarnation'>;
+export type ForwardsMaster = Pick<SshMaster, 'answers' | 'ask' | 'endIfHung' | 'ensure' | 'incarnation' | 'retire'>;
 
 /** Unique: several machines may share an SSH host. */
 type MachineId = readonly [name: string, baseDir: string];
@@ -83,7 +83,13 @@ export class SshForwards implements TunnelCarrier<SshRoute> {
 
   async drop(tunnels: readonly Tunnel[]): Promise<void> {
     const machine = await this.#machine();
-    await cancel(machine.master('f'), tunnels);
+    const master = machine.master('f');
+    await cancel(master, tunnels);
+    // Machines may share an SSH host and its connection. Of a process that is adding its first forward to it, the next
+    // attempt opens another one.
+    const incarnation = master.incarnation();
+    const isUsed = this.records.list().some((name) => this.records.read(name)?.route.addedTo === incarnation);
+    if (incarnation !== undefined && !isUsed) await master.retire();
   }
 
   async #addTo(machine: ForwardsMachine, master: ForwardsMaster, signal: AbortSignal | undefined): Promise<void> {

@@ -17,8 +17,12 @@ const startTimeoutMs = 30_000;
 /** The process that holds a connection answers at once, unless it hangs. */
 const controlTimeoutMs = 3_000;
 
-/** Seconds without sessions and forwarded requests after which a connection ends. Its users keep it awake. */
-const persistS = 3_600;
+/**
+ * Seconds without sessions and forwarded requests after which a connection ends. Forwards also carry requests while no
+ * controller keeps them awake, and few may come. The other connections open again within a second. They end soon after
+ * the last use of a machine, however its users ended.
+ */
+const persistS = (lane: Lane): number => (lane === 'f' ? 3_600 : 60);
 
 /** Options for client ssh processes: they must use the existing connection and never open another. */
 export function clientOptions(control: string): readonly string[] {
@@ -34,6 +38,7 @@ export class SshMaster {
   readonly #files: ConnectionFiles;
   readonly #target: SshTarget;
   readonly #clock: Clock;
+  readonly #lane: Lane;
   #starting: Promise<void> | undefined;
 
   constructor(files: ConnectionFiles, target: SshTarget, lane: Lane, clock: Clock) {
@@ -41,6 +46,7 @@ export class SshMaster {
     this.#files = files;
     this.#target = target;
     this.#clock = clock;
+    this.#lane = lane;
   }
 
   /** Opens a missing connection. Throws SVC_SSH, SVC_CREDENTIALS or SVC_HOST_KEY. */
@@ -76,6 +82,12 @@ export class SshMaster {
     this.#forget();
   }
 
+  /** Lets the connection end with the last request that it carries now. The next call opens a new one. */
+  async retire(): Promise<void> {
+    if (existsSync(this.control)) await this.ask(['-O', 'stop']);
+    this.#forget();
+  }
+
   ask(options: readonly string[], signal?: AbortSignal): Promise<SshOutcome> {
     const args = [...clientOptions(this.control), ...options, 'machine'];
     return runSsh(args, { userConfig: false, timeoutMs: controlTimeoutMs, clock: this.#clock, signal });
@@ -91,7 +103,7 @@ export class SshMaster {
     const args = [
       ...baseOptions(this.#target),
       ...hostKeyOptions(this.#target, this.#files.knownHosts, this.#files.alias),
-      ...settings('ControlMaster=yes', `ControlPath=${own.replaceAll('%', '%%')}`, `ControlPersist=${persistS}`),
+      ...settings('ControlMaster=yes', `ControlPath=${own.replaceAll('%', '%%')}`, `ControlPersist=${persistS(this.#lane)}`),
       // For the local sockets of forwards.
       ...settings('StreamLocalBindUnlink=yes', 'StreamLocalBindMask=0177'),
       '-TNf',
