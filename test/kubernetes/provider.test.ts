@@ -203,6 +203,26 @@ describeKubernetes('nodes', 'a Kubernetes cluster as a provider, with the docume
     });
   });
 
+  test('a quota that requires limits refuses a pod with the settings that it admits', async () => {
+    await inNamespace(cluster, async (world) => {
+      const offer = await offerOf(world.provider);
+      const preflight = async (config: Partial<KubernetesConfig> = {}) => world.open(config).preflight(offer, aMachineSpec({ tags }), {});
+      await cluster.apply({
+        apiVersion: 'v1',
+        kind: 'ResourceQuota',
+        metadata: { name: 'limits', namespace: world.namespace },
+        spec: { hard: { 'limits.cpu': '8', 'limits.memory': '16Gi' } },
+      });
+      await waitFor('the quota', async () =>
+        (await cluster.kubectl('-n', world.namespace, 'get', 'quota', 'limits', '-o', 'json')).includes('"used"'),
+      );
+      await untilAdmitted(world, false);
+      await expect(preflight()).rejects.toMatchObject({ refusal: 'quota', hint: expect.stringContaining('limits: {cpu: 2, memory: 4Gi}') });
+      const podConfig = { spec: { containers: [{ resources: { limits: { cpu: '2', memory: '4Gi' } } }] } };
+      await expect(preflight({ podConfig })).resolves.toBeUndefined();
+    });
+  });
+
   test('volumes, partial pods and labels are in the pod', async () => {
     await inNamespace(cluster, async (world) => {
       await cluster.addVolume('models');

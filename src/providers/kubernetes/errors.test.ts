@@ -47,3 +47,13 @@ test('an error that is not from an API server is thrown unchanged', () => {
   const error = new Error('x');
   expect(creationError(error, anOffer())).toBe(error);
 });
+
+test.each([
+  ['failed quota: few: must specify limits.cpu for: main; limits.memory for: main', 'limits: {cpu: 2, memory: 4Gi}'],
+  ['failed quota: few: must specify requests.ephemeral-storage', 'have the quota of the namespace raised'],
+  ['violates PodSecurity "restricted:latest": unrestricted capabilities, runAsNonRoot != true', 'capabilities: {drop: [ALL]}'],
+  ['exceeded quota: few, requested: pods=1, used: pods=1, limited: pods=1', 'have the quota of the namespace raised'],
+])('the hint of a refusal "%s" names the remedy', (message, remedy) => {
+  const answer = statusError(act, readStatus(403, JSON.stringify({ kind: 'Status', code: 403, message })));
+  expect(creationError(answer, anOffer({ region: 'a' }))).toMatchObject({ hint: expect.stringContaining(remedy) });
+});

@@ -22,7 +22,7 @@ export function creationError(error: unknown, offer: Offer): unknown {
     scope: ConstructorParameters<typeof ProviderRefusal>[1],
   ): ProviderRefusal =>
     new ProviderRefusal(kind, scope, `The cluster ${offer.region} refuses a pod of ${offer.instanceType}: ${message}`, {
-      hint: remedies[kind]?.(offer.region),
+      hint: remedyInConfig(message) ?? remedies[kind]?.(offer.region),
       cause: error,
     });
   if (code === 403) {
@@ -52,6 +52,20 @@ const remedies: Partial<Record<ConstructorParameters<typeof ProviderRefusal>[0],
   quota: () => 'Ask for less, have the quota of the namespace raised, or set another namespace.',
   setup: () => 'Correct what the cluster names: there, or in kubernetes.pod_config of the configuration or of the task.',
 };
+
+/** For a refusal that a known `pod_config` prevents. */
+function remedyInConfig(message: string): string | undefined {
+  if (/failed quota: .*must specify .*limits\.(?:cpu|memory)/.test(message))
+    return (
+      'A quota of the namespace requires limits for every container. Set in kubernetes.pod_config, with your amounts: ' +
+      '{spec: {containers: [{resources: {limits: {cpu: 2, memory: 4Gi}}}]}}, or give the namespace a LimitRange with defaults.'
+    );
+  if (!message.includes('violates PodSecurity')) return undefined;
+  return (
+    'Set in kubernetes.pod_config: {spec: {securityContext: {runAsNonRoot: true, runAsUser: 1000}, ' +
+    'containers: [{securityContext: {capabilities: {drop: [ALL]}}}]}}. The image must work as that user.'
+  );
+}
 
 /** Whether an API server denies the user a request. */
 export function isDenied(error: unknown): boolean {

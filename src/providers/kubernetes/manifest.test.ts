@@ -224,6 +224,41 @@ test("partial pods are merged, the task's last, and svc's own labels stay", () =
   });
 });
 
+test("a service's pods prefer separate nodes and zones; a group's pods only separate nodes", () => {
+  const constraint = { maxSkew: 1, whenUnsatisfiable: 'ScheduleAnyway', labelSelector: { matchLabels: { 'svc-service-key': 'abcd' } } };
+  expect(podManifest(plan())['spec']).toMatchObject({
+    topologySpreadConstraints: [
+      { ...constraint, topologyKey: 'kubernetes.io/hostname' },
+      { ...constraint, topologyKey: 'topology.kubernetes.io/zone' },
+    ],
+  });
+  for (const spec of [{ nodes: 2 }, { tags: { 'svc-cluster': 'box' } }]) {
+    expect(podManifest(plan({ spec }))['spec']).not.toHaveProperty('topologySpreadConstraints');
+  }
+});
+
+test("a partial pod's spread constraints replace svc's, and an empty list removes them", () => {
+  const own = { maxSkew: 2, topologyKey: 'topology.kubernetes.io/zone', whenUnsatisfiable: 'ScheduleAnyway' };
+  for (const topologySpreadConstraints of [[own], []]) {
+    const pod = podManifest(plan({ config: { podConfig: { spec: { topologySpreadConstraints } } } }));
+    expect(pod['spec']).toHaveProperty('topologySpreadConstraints', topologySpreadConstraints);
+  }
+});
+
+const annotations = (input: Parameters<typeof plan>[0]) => podManifest(plan(input)).metadata['annotations'];
+
+test('autoscalers keep the node of a pod, unless it is a spot node or the configuration permits its removal', () => {
+  const evict = 'cluster-autoscaler.kubernetes.io/safe-to-evict';
+  const disrupt = 'karpenter.sh/do-not-disrupt';
+  expect(annotations({})).toMatchObject({ [evict]: 'false', [disrupt]: 'true' });
+  expect(annotations({ config: { annotations: { [evict]: 'true' } } })).toMatchObject({ [evict]: 'true', [disrupt]: 'true' });
+  const podConfig = { metadata: { annotations: { [disrupt]: null } } };
+  expect(annotations({ config: { podConfig } })).not.toHaveProperty([disrupt]);
+  const spot = annotations({ offer: { spot: true } });
+  expect(spot).not.toHaveProperty([evict]);
+  expect(spot).not.toHaveProperty([disrupt]);
+});
+
 test('tolerations of a partial pod appear once', () => {
   const pod = podManifest(plan({ config: { podConfig: { spec: { tolerations: [{ key: 'mine', operator: 'Exists' }] } } } }));
   expect(JSON.stringify(pod).split('"mine"')).toHaveLength(2);

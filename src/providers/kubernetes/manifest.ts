@@ -85,7 +85,10 @@ function withPodConfig(plan: PodPlan): Readonly<Record<string, unknown>> {
   const pod = patches.reduce((merged, patch) => mergePod(merged, patch), plainPod(plan));
   const { spec: podSpec } = pod;
   if (!isObject(podSpec)) return pod;
-  return { ...pod, spec: withOwnGroup(onNodes(podSpec, nodeTerms(demands))) };
+  const constraints = apartInZones(spec);
+  // Not merged: Kubernetes rejects two constraints of the same topology, so the configured ones replace svc's.
+  const placed = constraints.length === 0 ? podSpec : { topologySpreadConstraints: constraints, ...podSpec };
+  return { ...pod, spec: withOwnGroup(onNodes(placed, nodeTerms(demands))) };
 }
 
 /** The patches alone would admit nodes with other GPUs: they may only choose among the offered nodes. */
@@ -126,7 +129,7 @@ function plainPod(plan: PodPlan): Readonly<Record<string, unknown>> {
   return {
     metadata: {
       labels: { ...validLabels(config.labels), ...labels },
-      annotations: { ...config.annotations, ...annotations },
+      annotations: { ...(offer.spot ? {} : keptFromAutoscalers), ...config.annotations, ...annotations },
     },
     spec: {
       restartPolicy: 'Never',
@@ -163,6 +166,31 @@ function plainPod(plan: PodPlan): Readonly<Record<string, unknown>> {
       volumes: volumes.map(({ name, source }) => ({ name, ...source })),
     },
   };
+}
+
+/**
+ * Autoscalers then remove no node with the pod to save costs. A spot node ends anyway, and GKE Autopilot may refuse
+ * spot pods with such an annotation.
+ */
+const keptFromAutoscalers = {
+  'cluster-autoscaler.kubernetes.io/safe-to-evict': 'false',
+  'karpenter.sh/do-not-disrupt': 'true',
+} as const;
+
+/**
+ * Preferences for a service's pods: the loss of a zone should affect few replicas. Unlike an anti-affinity, the scheduler
+ * counts no terminating pods here. It ignores both constraints on nodes without a zone; the anti-affinity remains.
+ * The pods of a group communicate, so they are not sent to different zones.
+ */
+function apartInZones({ tags, nodes }: MachineSpec): readonly PodPart[] {
+  const service = tags['svc-service-key'];
+  if (service === undefined || nodes > 1) return [];
+  return ['kubernetes.io/hostname', 'topology.kubernetes.io/zone'].map((topologyKey) => ({
+    maxSkew: 1,
+    topologyKey,
+    whenUnsatisfiable: 'ScheduleAnyway',
+    labelSelector: { matchLabels: { 'svc-service-key': tagLabel(service) } },
+  }));
 }
 
 /** The loss of a node should affect as few pods as possible. */
