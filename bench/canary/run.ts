@@ -18,6 +18,7 @@ const foundAt = (traffic: CanaryTraffic, count: number, firstSeed: number): read
 const steady = { requestsPerSecond: 20, share: 0.05, firstByte: lognormal(100, 1), errorShare: 0, seconds: 300 };
 
 const llm = firstByteDistributions['LLM, 0.2 to 30 s'] ?? steady.firstByte;
+const long = firstByteDistributions['3 % wait 30 to 120 s'] ?? steady.firstByte;
 
 print('# Canaries: simulated verdicts\n');
 print(`Written by \`node bench/canary/run.ts ${runs} ${equalRunsPerCase}\`; the seeds are fixed. Without other words a case has`);
@@ -45,6 +46,9 @@ const bad: readonly (readonly [string, CanaryTraffic])[] = [
   ['100 % hang, lognormal 1, share 50 %', { ...steady, share: 0.5, next: { hangShare: 1 } }],
   ['100 % hang, LLM, 0.2 to 30 s', { ...steady, firstByte: llm, next: { hangShare: 1 } }],
   ['20 % hang, lognormal 1', { ...steady, next: { hangShare: 0.2 } }],
+  ['20 % hang, LLM, 0.2 to 30 s', { ...steady, firstByte: llm, next: { hangShare: 0.2 } }],
+  ['20 % hang, 3 % wait 30 to 120 s', { ...steady, firstByte: long, next: { hangShare: 0.2 } }],
+  ['20 % hang, share 25 %', { ...steady, share: 0.25, next: { hangShare: 0.2 } }],
   ['1.5 × first byte, lognormal 0.3', { ...steady, firstByte: lognormal(100, 0.3), next: { firstByteFactor: 1.5 } }],
 ];
 for (const [name, traffic] of bad) {
@@ -88,6 +92,7 @@ const spells: readonly (readonly [string, CanaryTraffic])[] = [
   ['3 × first byte, lognormal 0.3, 60 requests/s', { ...steady, firstByte: narrow, requestsPerSecond: 60, spells: slow }],
   ['3 × first byte, lognormal 1, 200 requests/s', { ...steady, requestsPerSecond: 200, spells: slow }],
   ['3 × first byte, lognormal 0.3, share 25 %', { ...steady, firstByte: narrow, share: 0.25, spells: slow }],
+  ['100 × first byte, lognormal 1', { ...steady, spells: { replicas: 20, firstByteFactor: 100 } }],
   ['20 % errors', { ...steady, spells: { replicas: 20, errorShare: 0.2 } }],
 ];
 for (const [name, traffic] of spells) {

@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
 import { firstByteDistributions, lognormal, simulateCanary, type CanaryTraffic } from '../../test/support/canary-traffic.ts';
 import { judgeCanary, memoryOf, summaryOf, type CanaryMemory } from './canary.ts';
-import { firstByteLimitsMs, type ReplicaOutcomes } from './outcomes.ts';
+import { firstByteLimitsMs, waitLimitsMs, type ReplicaOutcomes } from './outcomes.ts';
 
 const steady = { requestsPerSecond: 20, share: 0.05, firstByte: lognormal(100, 1), errorShare: 0, seconds: 60 };
+const waitsLong = firstByteDistributions['3 % wait 30 to 120 s'] ?? steady.firstByte;
 const noWait = firstByteLimitsMs.map(() => 0);
 
 /** All responses arrive within 1 ms. */
@@ -52,6 +53,9 @@ test.each([
   ['all requests fail', { ...steady, next: { errorShare: 1 }, seconds: 8 }, 0.99],
   ['all requests hang', { ...steady, next: { hangShare: 1 } }, 0.99],
   ['all requests hang, as many as others', { ...steady, share: 0.5, next: { hangShare: 1 } }, 0.99],
+  ['20 % hang', { ...steady, next: { hangShare: 0.2 } }, 0.9],
+  ['20 % hang, at 25 %', { ...steady, share: 0.25, next: { hangShare: 0.2 } }, 0.99],
+  ['20 % hang, 3 % wait long', { ...steady, firstByte: waitsLong, next: { hangShare: 0.2 } }, 0.5],
 ])('a bad version is found within 60 s at 20 requests/s: %s', (_, traffic, power) => {
   expect(worseRuns(traffic, 100)).toBeGreaterThanOrEqual(100 * power);
 });
@@ -91,13 +95,31 @@ test('an outage behind both versions is no evidence', () => {
 
 test('a version that hangs is described by how long its requests wait', () => {
   const { last } = simulateCanary({ ...steady, firstByte: () => 50, next: { hangShare: 1 } }, 1);
-  expect(last.reason).toBe('The median of the time to first byte of version 2 is more than 16 s, of version 1 49 ms.');
+  expect(last.reason).toMatch(/^(\d+) of \1 requests of version 2 had no byte of a response after 4\.1 s, 0 of \d+ of version 1\.$/);
 });
 
 test('requests that hang at both versions are no evidence', () => {
   const waiting = (responses: number, waits: number): ReplicaOutcomes => ({ ...outcomes(responses, 0), waitCounts: [waits, waits] });
   const first = judge(waiting(0, 190), waiting(0, 10));
   expect(first.memory).toMatchObject({ windows: 1, evidence: judge(outcomes(19, 0), outcomes(1, 0)).memory.evidence });
+});
+
+test.each([0.05, 0.5])('requests that wait 30 to 120 s at both versions roll back no canary: share %s', (share) => {
+  expect(worseRuns({ ...steady, firstByte: waitsLong, share, seconds: 180 }, 50)).toBe(0);
+});
+
+test('one silence of a single replica does not roll back a canary of one replica', () => {
+  const [spell, hang] = [10, 40].map((seconds) => {
+    let last = judge(outcomes(0, 0), outcomes(0, 0));
+    for (let second = 1; second <= 60; second++) {
+      const next = { ...outcomes(60 + second, 0), waitCounts: waitLimitsMs.map(() => Math.min(second, seconds)).fill(0, 4) };
+      last = judge(outcomes(1000 + 19 * second, 0), next, last.memory);
+      if (last.verdict === 'worse') break;
+    }
+    return last;
+  });
+  expect(spell?.verdict).toBe('undecided');
+  expect(hang?.reason).toMatch(/^\d+ of \d+ requests of version 2 had no byte of a response after 4\.1 s, 0 of \d+ of version 1\.$/);
 });
 
 test('a slower version is described by its times', () => {

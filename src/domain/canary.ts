@@ -1,5 +1,14 @@
 import { windowEvidence, type Histograms } from './canary-evidence.ts';
-import { levelHistograms, oneBucketFaster, quantileOf, slowestHistograms, type FirstByteTime } from './first-byte-levels.ts';
+import {
+  levelEndMs,
+  levelHistograms,
+  oneBucketFaster,
+  quantileOf,
+  silenceOf,
+  silentLevelOf,
+  slowestHistograms,
+  type FirstByteTime,
+} from './first-byte-levels.ts';
 import { countedIn, type ReplicaOutcomes } from './outcomes.ts';
 
 /**
@@ -21,7 +30,7 @@ import { countedIn, type ReplicaOutcomes } from './outcomes.ts';
  *
  * Persistence. The 1 % assumes that bad moments hit both versions alike. Single replicas have slow spells of their own,
  * and a canary may be one replica. `worse` because of times therefore also requires that the canary was slower for most
- * of about 40 s (`canaryPersistence`). This is a rule of thumb without a proof; `bench/canary/RESULTS.md` has measurements.
+ * of about 40 s, or that requests stayed silent again and again in them (`canaryPersistence`). This is a rule of thumb without a proof; `bench/canary/RESULTS.md` has measurements.
  *
  * Limits. A bad machine, or a single replica's spell of errors, still looks like a bad version if the canary has few
  * replicas.
@@ -65,7 +74,11 @@ export function summaryOf({ windows, evidence, stretches, recent }: CanaryMemory
   return {
     windows,
     evidence: evidence.map(round),
-    stretches: stretches.map(({ firstByte, slowest }) => ({ firstByte: round(firstByte), slowest: round(slowest) })),
+    stretches: stretches.map(({ firstByte, slowest, silent = 0 }) => ({
+      firstByte: round(firstByte),
+      slowest: round(slowest),
+      silent: round(silent),
+    })),
     recent: { old: short(recent.old), next: short(recent.next) },
   };
 }
@@ -97,30 +110,38 @@ const badFromStart = 0.9;
 
 const fadingPerWindow = 1 - 1 / 120;
 
-type Measure = 'errors' | 'firstByte' | 'slowest';
+type Measure = 'errors' | 'firstByte' | 'slowest' | 'silent';
 
 /** A sum over windows per measure: positive if the canary was slower in most of them. */
-type Stretch = Readonly<Record<'firstByte' | 'slowest', number>>;
+type Stretch = Readonly<Record<'firstByte' | 'slowest', number>> & {
+  /** Memories that older controllers stored omit it. */
+  readonly silent?: number;
+};
 
 /**
  * Called every second, a stretch is 7 s: a spell of 10 s decides two of six at most. No window counts more than `most`,
  * so few very slow windows do not decide a stretch. One noisy stretch may disagree, but none may be below `least`.
+ * Silence needs `silent` stretches that speak for it: 20 % of one request a second leave some stretches without any.
  */
-export const canaryPersistence = { windows: 7, stretches: 6, slower: 5, most: 0.3, least: -1 };
+export const canaryPersistence = { windows: 7, stretches: 6, slower: 5, silent: 4, most: 0.3, least: -1 };
+
+/** At a share of 5 %, five silent requests of the canary suffice against none. */
+const silentOdds = 12;
 
 /**
  * The canary's odds of a worse rank are multiplied by `odds`. `firstByte` ranks all times; `slowest` only separates the
- * slowest 5 %. The weights sum to 1. With the highest odds, two failures against none suffice at a share of 5 %.
+ * slowest 5 %, `silent` the requests without a first byte after at least 4.1 s (`silentLevelOf`). The weights sum to 1. With the highest odds, two failures against none suffice at a share of 5 %.
  */
 const alternatives: readonly { readonly measure: Measure; readonly odds: number; readonly weight: number }[] = [
   { measure: 'errors', odds: 100, weight: 0.4 },
-  { measure: 'errors', odds: 15, weight: 0.27 },
-  { measure: 'errors', odds: 3, weight: 0.06 },
+  { measure: 'errors', odds: 15, weight: 0.25 },
+  { measure: 'errors', odds: 3, weight: 0.05 },
   { measure: 'firstByte', odds: 2, weight: 0.05 },
-  { measure: 'firstByte', odds: 8, weight: 0.12 },
+  { measure: 'firstByte', odds: 8, weight: 0.11 },
   { measure: 'firstByte', odds: 40, weight: 0.04 },
   { measure: 'slowest', odds: 4, weight: 0.03 },
   { measure: 'slowest', odds: 30, weight: 0.03 },
+  { measure: 'silent', odds: silentOdds, weight: 0.04 },
 ];
 
 /** Compares the outcomes since the last call. Pass the returned memory to the next call. */
@@ -130,7 +151,10 @@ export function judgeCanary(outcomes: CanaryOutcomes, memory: CanaryMemory = emp
     next: differenceOf(outcomes.next, memory.seen.next),
   };
   const next = memoryAfter(outcomes, memory, window);
-  const fault = (isProven('errors', next) && moreErrors(outcomes, next)) || (isSlower(next) && slowerFirstByte(outcomes, next));
+  const fault =
+    (isProven('errors', next) && moreErrors(outcomes, next)) ||
+    (isSilent(next) && moreSilent(outcomes, next)) ||
+    (isSlower(next) && slowerFirstByte(outcomes, next));
   return { verdict: fault ? 'worse' : 'undecided', reason: fault || figuresOf(outcomes, next), memory: next };
 }
 
@@ -150,7 +174,7 @@ const hasFallen = ({ responses, errors, firstByteCounts, waitCounts = [] }: Repl
 function rememberWindow(memory: CanaryMemory, window: Pair): Omit<CanaryMemory, 'seen'> {
   const { windows } = memory;
   const recent = { old: sumOf(memory.recent.old, window.old), next: sumOf(memory.recent.next, window.next) };
-  const histograms = histogramsOf(window, recent);
+  const histograms = histogramsOf(window, memory.recent, recent);
   // Sums to 1 over all windows, and falls so slowly that a version which turns bad after an hour is found soon.
   const later = (1 - badFromStart) * Math.LN2 * (1 / Math.log(windows + 1) - 1 / Math.log(windows + 2));
   const prior = windows === 0 ? badFromStart : later;
@@ -165,21 +189,24 @@ function stretchesAfter({ windows, stretches }: CanaryMemory, histograms: Return
   const begins = windows % canaryPersistence.windows === 0;
   const current = (begins ? undefined : stretches.at(-1)) ?? { firstByte: 0, slowest: 0 };
   // The lowest odds of each measure: they speak for large effects too.
-  const added = (measure: keyof Stretch, odds: number): number =>
-    current[measure] + Math.max(-canaryPersistence.most, Math.min(canaryPersistence.most, Math.log(evidenceOf(histograms[measure], odds))));
-  const stretch = { firstByte: added('firstByte', 2), slowest: added('slowest', 4) };
+  const added = (measure: keyof Stretch, odds: number, most = canaryPersistence.most): number =>
+    (current[measure] ?? 0) + Math.max(-most, Math.min(most, Math.log(evidenceOf(histograms[measure], odds))));
+  // A window with a silent request counts in full: few others say anything about silence.
+  const stretch = { firstByte: added('firstByte', 2), slowest: added('slowest', 4), silent: added('silent', silentOdds, Infinity) };
   return [...(begins ? stretches : stretches.slice(0, -1)), stretch].slice(-canaryPersistence.stretches);
 }
 
 /** The requests of a window per measure, ordered from good to bad. Each of several histograms has requests of its own. */
-function histogramsOf(window: Pair, recent: Pair): Readonly<Record<Measure, readonly Histograms[]>> {
+function histogramsOf(window: Pair, before: Pair, recent: Pair): Readonly<Record<Measure, readonly Histograms[]>> {
   const levels = levelHistograms(window);
+  const silentLevel = silentLevelOf(before.old);
   // The limit comes from both versions together, so it favours neither.
   const all = plus(recent.old.firstByteCounts, oneBucketFaster(recent.next.firstByteCounts));
   return {
     errors: [{ old: goodAndBad(window.old), next: goodAndBad(window.next) }],
     firstByte: levels.filter(({ next }) => next.some((count) => count > 0)),
     slowest: [slowestHistograms(levels, bucketAt(all, 0.95))],
+    silent: [{ old: silenceOf(window.old, silentLevel), next: silenceOf(window.next, silentLevel) }],
   };
 }
 
@@ -194,18 +221,44 @@ const isProven = (measure: Measure, { evidence }: CanaryMemory): boolean =>
 const isSlower = (memory: CanaryMemory): boolean =>
   (['firstByte', 'slowest'] as const).some((measure) => isProven(measure, memory) && persists(measure, memory));
 
-function persists(measure: keyof Stretch, { stretches }: CanaryMemory): boolean {
+function isSilent(memory: CanaryMemory): boolean {
+  const spoke = memory.stretches.filter(({ silent = 0 }) => silent > 0);
+  return isProven('silent', memory) && spoke.length >= canaryPersistence.silent;
+}
+
+function persists(measure: 'firstByte' | 'slowest', { stretches }: CanaryMemory): boolean {
   const sums = stretches.map((stretch) => stretch[measure]);
   return sums.filter((sum) => sum > 0).length >= canaryPersistence.slower && sums.every((sum) => sum > canaryPersistence.least);
 }
 
 /** The complaint about errors, or an empty text if their rise does not matter. */
 function moreErrors(outcomes: CanaryOutcomes, { recent: { old, next } }: CanaryMemory): string {
-  const oldShare = old.errors / old.responses;
-  // One standard error below the estimate: few errors may overstate a small rise.
-  const nextShare = (next.errors - Math.sqrt(next.errors)) / next.responses;
-  const matters = nextShare >= oldShare + minimum.errorShareRise && nextShare >= oldShare * minimum.errorShareFactor;
+  const matters = isHigherShare([old.errors, old.responses], [next.errors, next.responses]);
   return matters ? errorsText(outcomes) : '';
+}
+
+type Share = readonly [count: number, all: number];
+
+function isHigherShare([oldCount, oldAll]: Share, [nextCount, nextAll]: Share): boolean {
+  const oldShare = oldAll === 0 ? 0 : oldCount / oldAll;
+  // One standard error below the estimate: few errors may overstate a small rise.
+  const nextShare = (nextCount - Math.sqrt(nextCount)) / nextAll;
+  return nextShare >= oldShare + minimum.errorShareRise && nextShare >= oldShare * minimum.errorShareFactor;
+}
+
+/** The complaint about silent requests, or an empty text if their rise does not matter. */
+function moreSilent({ old, next }: CanaryOutcomes, { recent }: CanaryMemory): string {
+  const level = silentLevelOf(recent.old);
+  const shareIn = (outcomes: ReplicaOutcomes): Share => {
+    const [good, silent] = silenceOf(outcomes, level);
+    return [silent, good + silent];
+  };
+  if (!isHigherShare(shareIn(recent.old), shareIn(recent.next))) return '';
+  const [[ofOld, allOld], [ofNext, allNext]] = [shareIn(old), shareIn(next)];
+  return (
+    `${ofNext} of ${allNext} requests of version ${next.version} had no byte of a response after ` +
+    `${timeText({ ms: levelEndMs(level), isOpen: false })}, ${ofOld} of ${allOld} of version ${old.version}.`
+  );
 }
 
 /** The complaint about the time to first byte, or an empty text if the difference does not matter. */

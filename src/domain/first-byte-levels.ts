@@ -57,6 +57,32 @@ export function slowestHistograms(levels: readonly Histograms[], limit: number):
   return { old: split('old'), next: split('next') };
 }
 
+/** Silence is no shorter than the end of this level, 4.1 s: shorter waits are slow, not silent. */
+const firstSilentLevel = 1;
+
+/** At most this share of the old version's requests is silent. */
+const mostSilentOfOld = 0.05;
+
+/**
+ * The level at whose end a request without a first byte is silent: the first one that few requests of the old version
+ * outlast. `old`: its requests before the window in which the level is used, so the choice says nothing about the window.
+ */
+export function silentLevelOf(old: Times): number {
+  const found = levelEnds.findIndex((_, level) => {
+    const [good, silent] = silenceOf(old, level);
+    return level >= firstSilentLevel && silent <= mostSilentOfOld * (good + silent);
+  });
+  return found < 0 ? levelEnds.length - 1 : found;
+}
+
+/** The requests that got their first byte until the end of the level, and those that outlasted it. */
+export function silenceOf({ firstByteCounts, waitCounts = [] }: Times, level: number): readonly [good: number, silent: number] {
+  return [total(firstByteCounts.slice(0, starts[level + 1])), waitCounts[2 * level] ?? 0];
+}
+
+/** The end of a level, ms. */
+export const levelEndMs = (level: number): number => limitOf(levelEnds[level] ?? buckets - 1);
+
 /** A time to first byte. `isOpen`: it is longer than `ms`, and how long is not known. */
 export interface FirstByteTime {
   readonly ms: number;

@@ -44,6 +44,7 @@ export const firstByteDistributions: Readonly<Record<string, FirstByte>> = {
   bimodal: (random) => (random() < 0.8 ? lognormal(20, 0.3) : lognormal(2000, 0.3))(random),
   'LLM, 0.2 to 30 s': (random) => Math.min(30_000, Math.max(200, lognormal(1500, 1.2)(random))),
   constant: () => 50,
+  '3 % wait 30 to 120 s': (random) => (random() < 0.03 ? 30_000 + 90_000 * random() : lognormal(100, 1)(random)),
 };
 
 /** Tells whether a replica is in a bad spell; drawn as needed, so that runs without spells stay the same. */

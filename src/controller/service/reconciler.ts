@@ -141,12 +141,12 @@ export class Reconciler implements Loop {
     this.#context.wake();
   }
 
-  /** The replicas of the last pass and those launched since, with their newest records. */
+  /**
+   * The replicas of the last pass with their newest records. Those that a pass adds are missing until the next pass: only
+   * that one starts their drivers, so they have neither an offer nor a machine before it.
+   */
   get replicas(): readonly ReplicaRecord[] {
-    // Ids grow. Each step of each search reads this list.
-    const newest = this.#listed.at(-1)?.id ?? 0;
-    const launched = [...this.#handles.values()].flatMap(({ record }) => (record.id > newest ? [record] : []));
-    return [...this.#newest(this.#listed), ...launched];
+    return this.#newest(this.#listed);
   }
 
   /** The price limit of the service's version, US dollars per hour. */
