@@ -42,6 +42,6 @@ export function withUploads(task: Task, folder: string): Task {
     service:
       service?.tls === undefined
         ? service
-        : { ...service, tls: { keyfile: `${folder}/${keyTarget}`, certfile: `${folder}/${certificateTarget}` } },
+        : { ...service, tls: { ...service.tls, keyfile: `${folder}/${keyTarget}`, certfile: `${folder}/${certificateTarget}` } },
   };
 }

@@ -111,7 +111,7 @@ service:
     downscale_delay_seconds: 20
   load_balancing_policy: Instance_Aware_Least_Load
   ports: 8000
-  tls: {keyfile: key.pem, certfile: ~/cert.pem}
+  tls: {keyfile: key.pem, certfile: ~/cert.pem, min_version: 1.3, ciphers: [TLS_AES_128_GCM_SHA256]}
   graceful_termination: 5m
   expose: yes
   load_balancer:
@@ -159,7 +159,12 @@ service:
     },
     loadBalancingPolicy: 'instance_aware_least_load',
     replicaPort: 8000,
-    tls: { keyfile: '/project/key.pem', certfile: '/home/me/cert.pem' },
+    tls: {
+      keyfile: '/project/key.pem',
+      certfile: '/home/me/cert.pem',
+      minVersion: '1.3',
+      ciphers: ['TLS_AES_128_GCM_SHA256'],
+    },
     protocol: 'h2c',
     gracefulTerminationSeconds: 300,
     expose: true,

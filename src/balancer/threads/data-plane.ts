@@ -52,7 +52,7 @@ export class DataPlane {
   readonly #tls: TlsTerminator | undefined;
 
   constructor({ config, tls, clock, random, logger, row, metricsRow, limits, suspect, held }: DataPlaneDeps) {
-    this.#tls = tls === undefined ? undefined : new TlsTerminator(tls);
+    this.#tls = tls === undefined ? undefined : new TlsTerminator(tls, config.tlsRules);
     const deadlines = new Deadlines(clock);
     const files = new FileBudget(row, limits, deadlines);
     const metrics = new ThreadMetrics(metricsRow);

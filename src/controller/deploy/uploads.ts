@@ -1,6 +1,6 @@
 import { cp, mkdir, readdir, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import type { ServiceSpec, Task } from '../../domain/task.ts';
+import type { ServiceSpec, Task, TlsSpec } from '../../domain/task.ts';
 import { withUploads } from '../../domain/upload-layout.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 
@@ -15,9 +15,10 @@ export function withUploaded(task: Task, upload: string | undefined, paths: Home
   return upload === undefined ? task : withUploads(task, join(paths.uploadsDir, upload));
 }
 
-type TlsFiles = NonNullable<ServiceSpec['tls']>;
-
-const tlsFilesIn = (dir: string): TlsFiles => ({ keyfile: join(dir, 'key.pem'), certfile: join(dir, 'certificate.pem') });
+const tlsFilesIn = (dir: string): Pick<TlsSpec, 'keyfile' | 'certfile'> => ({
+  keyfile: join(dir, 'key.pem'),
+  certfile: join(dir, 'certificate.pem'),
+});
 
 /** Name of the folder of a version's TLS files, in the service's folder. */
 export function tlsFolder(version: number): string {
@@ -33,7 +34,7 @@ export async function keepTlsFiles(task: Task, isNeeded: boolean, dir: string, v
   await mkdir(folder, { recursive: true, mode: 0o700 });
   await cp(tls.keyfile, kept.keyfile);
   await cp(tls.certfile, kept.certfile);
-  return { ...task, service: { ...task.service, tls: kept } };
+  return { ...task, service: { ...task.service, tls: { ...tls, ...kept } } };
 }
 
 /** The folder of TLS files that a controller kept in its service folder; undefined for files of the user. */
@@ -45,7 +46,7 @@ export function keptTlsFolder({ tls }: ServiceSpec, dir: string): string | undef
 /** Points TLS files that another controller kept in its service folder to the local folder, which has them too. */
 export function withOwnTlsFiles(spec: ServiceSpec, dir: string): ServiceSpec {
   const folder = keptTlsFolder(spec, dir);
-  return folder === undefined ? spec : { ...spec, tls: tlsFilesIn(join(dir, folder)) };
+  return folder === undefined ? spec : { ...spec, tls: { ...spec.tls, ...tlsFilesIn(join(dir, folder)) } };
 }
 
 /**

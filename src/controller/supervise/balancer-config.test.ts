@@ -3,6 +3,7 @@ import { aService, aServiceSpec } from '../../../test/support/builders.ts';
 import type { BalancerConfig } from '../../domain/balancer-link.ts';
 import type { LoadBalancerSpec } from '../../domain/load-balancer.ts';
 import type { ReplicaPolicy, ServiceSpec } from '../../domain/task.ts';
+import { tlsSuites } from '../../domain/tls-rules.ts';
 import { homePaths, servicePaths } from '../../shared/paths.ts';
 import { balancerConfig } from './balancer-config.ts';
 
@@ -28,6 +29,7 @@ test('a plain service has its name, address and files, and defaults for everythi
     metricsSocket: files.metricsSocket,
     metricsPort: null,
     tls: null,
+    tlsRules: { minVersion: '1.2', ciphers: tlsSuites },
     protocol: 'auto',
     trustedProxies: [],
     maxConnections: null,
@@ -56,9 +58,11 @@ test.each([
   expect(withBalancer({ threads: 3 }, cpus).threads).toBe(3);
 });
 
-test('the configuration contains the original paths of the TLS files', () => {
-  expect(configOf({ tls: { keyfile: '/k.pem', certfile: '/c.pem' }, protocol: 'h2c' })).toMatchObject({
+test('the configuration contains the original paths of the TLS files, and the rules for handshakes', () => {
+  const tls = { keyfile: '/k.pem', certfile: '/c.pem', minVersion: '1.3' } as const;
+  expect(configOf({ tls, protocol: 'h2c' })).toMatchObject({
     tls: { keyFile: '/k.pem', certFile: '/c.pem' },
+    tlsRules: { minVersion: '1.3', ciphers: tlsSuites },
     protocol: 'h2c',
   });
 });

@@ -1,5 +1,6 @@
 import { grpcHealthPath } from '../../domain/replica/probe.ts';
 import type { ResourceAlternatives, Resources } from '../../domain/task.ts';
+import { tlsRules, versionWithoutSuite } from '../../domain/tls-rules.ts';
 import type { Report } from '../report.ts';
 import type { ServiceFields } from '../schema/service.ts';
 import { nodeAt, type Path, type YamlNode } from '../yaml/node.ts';
@@ -16,6 +17,19 @@ export function checkService(fields: ServiceFields, root: YamlNode, report: Repo
   checkPolicy(fields, has, report);
   checkEndpointPorts(fields, report);
   checkGrpcProbe(fields, root, report);
+  checkCiphers(fields, report);
+}
+
+function checkCiphers({ tls }: ServiceFields, report: Report): void {
+  if (tls?.ciphers === undefined) return;
+  const rules = tlsRules({ minVersion: tls.min_version ?? '1.2', ciphers: tls.ciphers });
+  const version = versionWithoutSuite(rules);
+  if (version === undefined) return;
+  const remedy =
+    version === '1.2'
+      ? "Set min_version: '1.3', or add for instance ECDHE-RSA-AES128-GCM-SHA256"
+      : 'Add for instance TLS_AES_128_GCM_SHA256';
+  report.at(service('tls', 'ciphers'), `has no suite of TLS ${version}, which clients may use`, `${remedy}.`);
 }
 
 function checkEndpointPorts({ load_balancer: balancer }: ServiceFields, report: Report): void {
