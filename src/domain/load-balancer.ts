@@ -3,7 +3,7 @@ export interface LoadBalancerSetting {
   /** Its name in a parsed and stored task. Without one a row has no own value: it is the `otherwise` of others. */
   readonly name?: string;
   readonly kind: 'port' | 'count' | 'bytes' | 'seconds' | 'flag' | 'address-ranges';
-  /** Bounds of a count or of bytes. */
+  /** Bounds of a count or of bytes; the fewest entries of a list. */
   readonly min?: number;
   readonly max?: number;
   /** The sentence in the reference. */
@@ -146,9 +146,16 @@ const table = {
   trusted_proxies: {
     name: 'trustedProxies',
     kind: 'address-ranges',
+    min: 0,
     doc: 'Proxies before the endpoint, as addresses or ranges such as `10.0.0.0/8`: their `X-Forwarded-*` fields are believed.',
     default: [],
     defaultWords: 'none',
+  },
+  allow: {
+    name: 'allow',
+    kind: 'address-ranges',
+    doc: 'The clients that may connect, as addresses or ranges such as `10.0.0.0/8`. Connections from other addresses are closed at once.',
+    defaultWords: 'all',
   },
   metrics_port: {
     name: 'metricsPort',

@@ -131,6 +131,7 @@ service:
     queue_bytes: 1GB
     queue_timeout_seconds: 90.5
     trusted_proxies: [10.0.0.0/8, "::1"]
+    allow: [192.168.0.0/16, fd00::/8]
     metrics_port: 9090
   protocol: H2C
   update: {mode: canary, surge: 25%, max_unavailable: 2, steps: [10, 40], bake_seconds: 2m, session: {cookie: sid}}
@@ -185,6 +186,7 @@ service:
       queueBytes: 2 ** 30,
       queueTimeoutSeconds: 90.5,
       trustedProxies: ['10.0.0.0/8', '::1'],
+      allow: ['192.168.0.0/16', 'fd00::/8'],
       metricsPort: 9_090,
     },
     update: {

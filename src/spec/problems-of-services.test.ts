@@ -284,6 +284,11 @@ service: {load_balancer: {trusted_proxies: [10.0.0.0/8, ▸proxy.example, ▸10.
 => service.load_balancer.trusted_proxies[1]: is neither an address nor a range such as 10.0.0.0/8
 => service.load_balancer.trusted_proxies[2]: is neither an address nor a range such as 10.0.0.0/8
 
+# an endpoint for no client
+resources: {ports: 80}
+service: {load_balancer: {allow: ▸[]}}
+=> service.load_balancer.allow: must not be empty
+
 # metrics on the port of the endpoint
 resources: {ports: 80}
 service: {load_balancer: {port: 31000, metrics_port: ▸31000}}

@@ -18,6 +18,8 @@ export interface BalancerContext {
   readonly headLimits: HeadLimits;
   /** From the config: addresses of proxies whose `X-Forwarded-*` fields the balancer trusts. */
   readonly trustedProxies: readonly AddressRange[];
+  /** From the config: the clients that may connect; undefined: all. */
+  readonly allowedClients: readonly AddressRange[] | undefined;
   readonly clock: Clock;
   readonly deadlines: Deadlines;
   readonly files: FileBudget;

@@ -34,6 +34,10 @@ export type ConnectFailure = (typeof connectFailures)[number];
 export const refusedForFiles = ['client_connection', 'stream', 'replica_connection'] as const;
 export type RefusedForFiles = (typeof refusedForFiles)[number];
 
+/** Why a client's connection was closed before its first request. `address`: it is not in `allow`. */
+export const refusals = ['address'] as const;
+export type Refusal = (typeof refusals)[number];
+
 /** The codes of `balancer-responses.ts` that are no message faults; a test keeps both equal. */
 const ownReasons = [
   'request_timeout',

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import type { BalancerConfig, SuspectReason } from '../../domain/balancer-link.ts';
-import { parseAddressRange } from '../../shared/address-range.ts';
+import { parseAddressRange, type AddressRange } from '../../shared/address-range.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Logger } from '../../shared/log.ts';
 import type { Random } from '../../shared/random.ts';
@@ -42,6 +42,8 @@ interface DataPlaneDeps {
   readonly held: () => void;
 }
 
+const rangesOf = (texts: readonly string[]): readonly AddressRange[] => texts.flatMap((text) => parseAddressRange(text) ?? []);
+
 /** The parts that serve requests in one thread. Threads share state only through the shared memory. */
 export class DataPlane {
   readonly #context: BalancerContext;
@@ -78,7 +80,8 @@ export class DataPlane {
     this.#context = {
       config,
       headLimits: { lineBytes: config.maxRequestLineBytes, headBytes: config.maxHeaderBytes, fields: config.maxHeaderCount },
-      trustedProxies: config.trustedProxies.flatMap((text) => parseAddressRange(text) ?? []),
+      trustedProxies: rangesOf(config.trustedProxies),
+      allowedClients: config.allow === null ? undefined : rangesOf(config.allow),
       clock,
       deadlines,
       files,

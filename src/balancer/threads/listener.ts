@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { isInRanges } from '../../shared/address-range.ts';
 import type { BalancerContext } from '../exchange/balancer-context.ts';
 import { ListeningSocket } from './listening-socket.ts';
 import type { BalancerResponse } from '../http1/balancer-response.ts';
@@ -81,7 +82,12 @@ export class Listener {
 
   #accept(socket: Socket): void {
     this.#context.metrics.connectionOpened();
-    const { files } = this.#context;
+    const { files, metrics, allowedClients } = this.#context;
+    if (allowedClients !== undefined && !isInRanges(socket.remoteAddress ?? '', allowedClients)) {
+      metrics.connectionRefused('address');
+      socket.resetAndDestroy();
+      return undefined;
+    }
     if (!files.hasRoomForClient) return this.#reject(socket);
     const connection = this.#options.serve(socket, (closed) => this.#forget(closed));
     this.#connections.add(connection);

@@ -32,6 +32,7 @@ test('a plain service has its name, address and files, and defaults for everythi
     tlsRules: { minVersion: '1.2', ciphers: tlsSuites },
     protocol: 'auto',
     trustedProxies: [],
+    allow: null,
     maxConnections: null,
     maxRequestLineBytes: 8_192,
     maxHeaderBytes: 32_768,
@@ -83,6 +84,7 @@ test('every limit of the task file reaches the balancer, with seconds as ms', ()
     queueBytes: 10,
     queueTimeoutSeconds: 11,
     trustedProxies: ['10.0.0.0/8'],
+    allow: ['192.168.0.0/16'],
     metricsPort: 9_090,
   };
   expect(withBalancer(limits)).toMatchObject({
@@ -98,6 +100,7 @@ test('every limit of the task file reaches the balancer, with seconds as ms', ()
     keepAliveTimeoutMs: 8_000,
     queue: { maxRequests: 9, maxBytes: 10, timeoutMs: 11_000 },
     trustedProxies: ['10.0.0.0/8'],
+    allow: ['192.168.0.0/16'],
     metricsPort: 9_090,
   });
 });

@@ -183,7 +183,7 @@ function balancerValue({ kind, min = 1, max = Number.MAX_SAFE_INTEGER }: LoadBal
     case 'flag':
       return z.boolean();
     case 'address-ranges':
-      return z.array(addressRange);
+      return z.array(addressRange).min(min);
   }
 }
 
