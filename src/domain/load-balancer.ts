@@ -36,6 +36,12 @@ const table = {
     defaultWords: 'a free one from 30001 to 32767',
     calculated: true,
   },
+  http_redirect_port: {
+    name: 'httpRedirectPort',
+    kind: 'port',
+    doc: 'A port for plain HTTP that answers 308 with the address of the endpoint. Needs `tls`.',
+    defaultWords: 'none',
+  },
   first_byte_timeout_seconds: {
     name: 'firstByteTimeoutSeconds',
     kind: 'seconds',

@@ -133,6 +133,7 @@ service:
     trusted_proxies: [10.0.0.0/8, "::1"]
     allow: [192.168.0.0/16, fd00::/8]
     metrics_port: 9090
+    http_redirect_port: 8080
   protocol: H2C
   update: {mode: canary, surge: 25%, max_unavailable: 2, steps: [10, 40], bake_seconds: 2m, session: {cookie: sid}}
 `);
@@ -188,6 +189,7 @@ service:
       trustedProxies: ['10.0.0.0/8', '::1'],
       allow: ['192.168.0.0/16', 'fd00::/8'],
       metricsPort: 9_090,
+      httpRedirectPort: 8_080,
     },
     update: {
       mode: 'canary',

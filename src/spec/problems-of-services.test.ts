@@ -294,6 +294,16 @@ resources: {ports: 80}
 service: {load_balancer: {port: 31000, metrics_port: ▸31000}}
 => service.load_balancer.metrics_port: is the port of the endpoint (Choose another port for the metrics.)
 
+# a redirect to TLS without TLS
+resources: {ports: 80}
+service: {load_balancer: {http_redirect_port: ▸8080}}
+=> service.load_balancer.http_redirect_port: needs tls, to which it leads (Add tls to the service, or leave it out.)
+
+# a redirect to itself
+resources: {ports: 80}
+service: {tls: {keyfile: a, certfile: b}, load_balancer: {port: 8080, http_redirect_port: ▸8080}}
+=> service.load_balancer.http_redirect_port: is the port of the endpoint too (Choose another port.)
+
 # an unknown protocol
 resources: {ports: 80}
 service: {protocol: ▸http2}

@@ -39,6 +39,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
   readonly #transport: Transport;
   readonly #context: BalancerContext;
   readonly #onClosed: (connection: ClientConnection) => void;
+  readonly #redirect: ((head: RequestHead) => BalancerResponse) | undefined;
   readonly #parser: RequestParser;
   readonly #writer: MessageWriter;
   #exchange: Exchange | undefined;
@@ -53,8 +54,15 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
   /** See `#waitUntilSent`. */
   #isOverdue = false;
 
-  constructor(socket: Socket, context: BalancerContext, onClosed: (connection: ClientConnection) => void) {
+  /** `redirect`: answers each request; without it, requests go to replicas. */
+  constructor(
+    socket: Socket,
+    context: BalancerContext,
+    onClosed: (connection: ClientConnection) => void,
+    redirect?: (head: RequestHead) => BalancerResponse,
+  ) {
     this.#context = context;
+    this.#redirect = redirect;
     this.#onClosed = onClosed;
     const isSecure = isEncrypted(socket);
     this.#transport = isSecure ? new StreamTransport(socket) : new HandleTransport(socket);
@@ -90,8 +98,10 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
   // ---- RequestSink
 
   requestHead(head: RequestHead): void {
+    if (this.#redirect !== undefined) return this.#reply(this.#redirect(head), head);
     this.reply.begin(head);
     this.#exchange = new Exchange(this.#context, this, head);
+    return undefined;
   }
 
   body(bytes: Buffer, from: number, to: number): void {
@@ -275,10 +285,10 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
 
   // ---- Ends
 
-  /** Answers a request that could not be read to its end. */
-  #reply(response: BalancerResponse): void {
-    const record = recordUnread(this.#context, this, response);
-    this.#writer.text(writeBalancerResponse(response, undefined, record.requestId, false));
+  /** Answers a request of which nothing more is read. */
+  #reply(response: BalancerResponse, head?: RequestHead): void {
+    const record = recordUnread(this.#context, this, response, head);
+    this.#writer.text(writeBalancerResponse(response, head, record.requestId, false));
     this.#writer.flush();
     this.#closeAfterReply();
     this.#context.requestEnded(record);

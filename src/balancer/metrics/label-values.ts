@@ -41,6 +41,8 @@ export type Refusal = (typeof refusals)[number];
 /** The codes of `balancer-responses.ts` that are no message faults; a test keeps both equal. */
 const ownReasons = [
   'request_timeout',
+  'https_required',
+  'unknown_host',
   'overloaded',
   'no_ready_replica',
   'queue_full',

@@ -18,7 +18,13 @@ export interface ServedConnection {
 }
 
 /** Begins to serve a client's socket; `onClosed` is called once when its connection is closed. */
-type ServeSocket = (socket: Socket, onClosed: (connection: ServedConnection) => void) => ServedConnection;
+type ServeSocket = (socket: Socket, onClosed: (connection: ServedConnection) => void, entrance: Entrance) => ServedConnection;
+
+/** `redirect`: the port for plain HTTP whose clients are sent to the endpoint. */
+export type Entrance = 'endpoint' | 'redirect';
+
+/** How often a busy redirect port is tried again. */
+const retryMs = 5_000;
 
 /** Connections beyond the limit that get a refusal; any beyond these are reset. */
 const maxRejected = 64;
@@ -43,10 +49,32 @@ export class Listener {
 
   /** Resolves with the port and the numbers of the sockets. Rejects with the system's error, such as EADDRINUSE. */
   async listen(sources: readonly Listening[]): Promise<{ readonly port: number; readonly fds: readonly number[] }> {
-    const { crashed, config } = this.#context;
-    const options = { host: config.host, onConnection: (socket: Socket) => this.#accept(socket), onError: crashed };
-    this.#sockets = await Promise.all(sources.map((one) => ListeningSocket.open(one, options)));
+    this.#sockets = await Promise.all(sources.map((one) => this.#open(one, 'endpoint')));
     return { port: this.#sockets[0]?.port ?? 0, fds: this.#sockets.flatMap(({ fd }) => fd ?? []) };
+  }
+
+  /**
+   * Also accepts at a port whose clients are sent to the endpoint. Never fails: the endpoint serves without it, and a busy
+   * port is tried until it is free. A successor opens its own socket and shares the port.
+   */
+  async listenForRedirects(port: number, onBusy: (error: unknown) => void): Promise<void> {
+    const { counters, clock } = this.#context;
+    try {
+      const socket = await this.#open({ port }, 'redirect');
+      if (counters.isDraining) socket.close();
+      else this.#sockets = [...this.#sockets, socket];
+    } catch (error) {
+      onBusy(error);
+      clock.after(retryMs, () => {
+        if (!counters.isDraining) void this.listenForRedirects(port, () => undefined);
+      });
+    }
+  }
+
+  #open(source: Listening, entrance: Entrance): Promise<ListeningSocket> {
+    const { crashed, config } = this.#context;
+    const onConnection = (socket: Socket): void => this.#accept(socket, entrance);
+    return ListeningSocket.open(source, { host: config.host, onConnection, onError: crashed });
   }
 
   /** Accepts no more connections and lets running requests finish; after `graceMs` it closes them. */
@@ -80,7 +108,7 @@ export class Listener {
     for (const connection of this.#connections) connection.destroy();
   }
 
-  #accept(socket: Socket): void {
+  #accept(socket: Socket, entrance: Entrance): void {
     this.#context.metrics.connectionOpened();
     const { files, metrics, allowedClients } = this.#context;
     if (allowedClients !== undefined && !isInRanges(socket.remoteAddress ?? '', allowedClients)) {
@@ -88,20 +116,20 @@ export class Listener {
       socket.resetAndDestroy();
       return undefined;
     }
-    if (!files.hasRoomForClient) return this.#reject(socket);
-    const connection = this.#options.serve(socket, (closed) => this.#forget(closed));
+    if (!files.hasRoomForClient) return this.#reject(socket, entrance);
+    const connection = this.#options.serve(socket, (closed) => this.#forget(closed), entrance);
     this.#connections.add(connection);
     files.setClients(this.#connections.size);
     return undefined;
   }
 
-  #reject(socket: Socket): void {
+  #reject(socket: Socket, entrance: Entrance): void {
     this.#context.metrics.refusedForFiles('client_connection');
     if (this.#rejected.size >= maxRejected) {
       socket.resetAndDestroy();
       return;
     }
-    const connection = this.#options.serve(socket, (closed) => this.#rejected.delete(closed));
+    const connection = this.#options.serve(socket, (closed) => this.#rejected.delete(closed), entrance);
     this.#rejected.add(connection);
     connection.reject(overloaded(this.#context.config));
   }

@@ -28,6 +28,7 @@ test('a plain service has its name, address and files, and defaults for everythi
     accessLog: files.accessLog,
     metricsSocket: files.metricsSocket,
     metricsPort: null,
+    httpRedirectPort: null,
     tls: null,
     tlsRules: { minVersion: '1.2', ciphers: tlsSuites },
     protocol: 'auto',

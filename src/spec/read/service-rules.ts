@@ -32,9 +32,16 @@ function checkCiphers({ tls }: ServiceFields, report: Report): void {
   report.at(service('tls', 'ciphers'), `has no suite of TLS ${version}, which clients may use`, `${remedy}.`);
 }
 
-function checkEndpointPorts({ load_balancer: balancer }: ServiceFields, report: Report): void {
-  if (balancer?.metricsPort === undefined || balancer.metricsPort !== balancer.port) return;
-  report.at(service('load_balancer', 'metrics_port'), 'is the port of the endpoint', 'Choose another port for the metrics.');
+function checkEndpointPorts({ load_balancer: balancer, tls }: ServiceFields, report: Report): void {
+  if (balancer === undefined) return;
+  const { port, metricsPort, httpRedirectPort } = balancer;
+  if (metricsPort !== undefined && metricsPort === port)
+    report.at(service('load_balancer', 'metrics_port'), 'is the port of the endpoint', 'Choose another port for the metrics.');
+  if (httpRedirectPort === undefined) return;
+  const at = service('load_balancer', 'http_redirect_port');
+  if (tls === undefined) report.at(at, 'needs tls, to which it leads', 'Add tls to the service, or leave it out.');
+  else if (httpRedirectPort === port || httpRedirectPort === metricsPort)
+    report.at(at, `is the port of the ${httpRedirectPort === port ? 'endpoint' : 'metrics'} too`, 'Choose another port.');
 }
 
 /** gRPC health checks use a request of their own, over HTTP/2 only. */
