@@ -157,6 +157,14 @@ const table = {
     default: [],
     defaultWords: 'none',
   },
+  proxy_protocol: {
+    name: 'proxyProtocol',
+    kind: 'address-ranges',
+    min: 0,
+    doc: 'Proxies that begin each connection with a header of the PROXY protocol (version 1 or 2), as addresses or ranges: the client address in it is believed. Without a valid header their connections are closed.',
+    default: [],
+    defaultWords: 'none',
+  },
   allow: {
     name: 'allow',
     kind: 'address-ranges',

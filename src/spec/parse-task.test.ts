@@ -80,6 +80,7 @@ test('defaults are filled in', () => {
         queueBytes: 64 * 2 ** 20,
         queueTimeoutSeconds: undefined,
         trustedProxies: [],
+        proxyProtocol: [],
         metricsPort: undefined,
       },
       update: { mode: 'rolling', surge: 1, maxUnavailable: 0, steps: [5, 25, 50], bakeSeconds: 300 },
@@ -131,6 +132,7 @@ service:
     queue_bytes: 1GB
     queue_timeout_seconds: 90.5
     trusted_proxies: [10.0.0.0/8, "::1"]
+    proxy_protocol: [10.0.0.7]
     allow: [192.168.0.0/16, fd00::/8]
     metrics_port: 9090
     http_redirect_port: 8080
@@ -187,6 +189,7 @@ service:
       queueBytes: 2 ** 30,
       queueTimeoutSeconds: 90.5,
       trustedProxies: ['10.0.0.0/8', '::1'],
+      proxyProtocol: ['10.0.0.7'],
       allow: ['192.168.0.0/16', 'fd00::/8'],
       metricsPort: 9_090,
       httpRedirectPort: 8_080,

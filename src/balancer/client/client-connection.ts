@@ -30,6 +30,14 @@ export const lastRequestMs = 2_000;
 /** Limit of requests read before the current one is answered; beyond it, the balancer stops reading the client. */
 const maxPipelinedBytes = 65_536;
 
+/** What is special about a connection. */
+export interface ClientOptions {
+  /** From the PROXY header; without one, the connection has the client's address. */
+  readonly address?: string | undefined;
+  /** Answers each request; without it, requests go to replicas. */
+  readonly answer?: ((head: RequestHead) => BalancerResponse) | undefined;
+}
+
 /** One connection of a client: reads requests off it one after the other and gives each to an exchange. */
 export class ClientConnection implements RequestSink, ExchangeClient, Http1ReplyOwner, TransportUser, Timed {
   readonly forwarded: ForwardedClient;
@@ -39,7 +47,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
   readonly #transport: Transport;
   readonly #context: BalancerContext;
   readonly #onClosed: (connection: ClientConnection) => void;
-  readonly #redirect: ((head: RequestHead) => BalancerResponse) | undefined;
+  readonly #answer: ClientOptions['answer'];
   readonly #parser: RequestParser;
   readonly #writer: MessageWriter;
   #exchange: Exchange | undefined;
@@ -54,22 +62,21 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
   /** See `#waitUntilSent`. */
   #isOverdue = false;
 
-  /** `redirect`: answers each request; without it, requests go to replicas. */
   constructor(
     socket: Socket,
     context: BalancerContext,
     onClosed: (connection: ClientConnection) => void,
-    redirect?: (head: RequestHead) => BalancerResponse,
+    { address, answer }: ClientOptions,
   ) {
     this.#context = context;
-    this.#redirect = redirect;
+    this.#answer = answer;
     this.#onClosed = onClosed;
     const isSecure = isEncrypted(socket);
     this.#transport = isSecure ? new StreamTransport(socket) : new HandleTransport(socket);
     this.#parser = new RequestParser(this, context.headLimits);
     this.#writer = new MessageWriter(this.#transport);
     this.reply = new Http1Reply(this.#writer, this);
-    this.forwarded = forwardedClient(this.#transport.remoteAddress, isSecure, context.trustedProxies);
+    this.forwarded = forwardedClient(address ?? this.#transport.remoteAddress, isSecure, context.trustedProxies);
     this.deadlineAt = context.deadlines.in(headTimeoutMs);
     context.deadlines.add(this);
     this.#transport.start(this);
@@ -98,7 +105,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
   // ---- RequestSink
 
   requestHead(head: RequestHead): void {
-    if (this.#redirect !== undefined) return this.#reply(this.#redirect(head), head);
+    if (this.#answer !== undefined) return this.#reply(this.#answer(head), head);
     this.reply.begin(head);
     this.#exchange = new Exchange(this.#context, this, head);
     return undefined;

@@ -47,14 +47,14 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
   #idleUntil: number;
   #isClosed = false;
 
-  /** `socket`: the next bytes on it are the client's preface. */
-  constructor(socket: Socket, context: BalancerContext, onClosed: (connection: Http2Connection) => void) {
+  /** `socket`: the next bytes on it are the client's preface. `address`: from the PROXY header, if there was one. */
+  constructor(socket: Socket, context: BalancerContext, onClosed: (connection: Http2Connection) => void, address: string | undefined) {
     this.context = context;
     this.#socket = socket;
     this.#onClosed = onClosed;
     const { deadlines, trustedProxies, config } = context;
     const isSecure = isEncrypted(socket);
-    this.forwarded = forwardedClient(socket.remoteAddress, isSecure, trustedProxies);
+    this.forwarded = forwardedClient(address ?? socket.remoteAddress, isSecure, trustedProxies);
     this.work = new UsefulWork(deadlines.now);
     this.#idleUntil = deadlines.in(firstRequestMs);
     this.deadlineAt = deadlines.in(checkIntervalMs);

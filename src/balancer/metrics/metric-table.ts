@@ -110,7 +110,7 @@ export const metricTable = {
   refused: own(
     'refused_connections',
     'counter',
-    'Connections of clients that were closed before a request, by why: `address` is not in `load_balancer.allow`.',
+    'Connections of clients that were closed before a request, by why: its `address` is not in `load_balancer.allow`, or its `proxy_header` is missing or invalid.',
     ['reason'],
     {
       initial: refusals,

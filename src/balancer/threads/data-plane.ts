@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net';
 import type { BalancerConfig, SuspectReason } from '../../domain/balancer-link.ts';
-import { parseAddressRange, type AddressRange } from '../../shared/address-range.ts';
 import { messageOf } from '../../shared/errors.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Logger } from '../../shared/log.ts';
@@ -9,16 +8,18 @@ import { AccessLog } from '../access-log/access-log.ts';
 import type { BalancerContext } from '../exchange/balancer-context.ts';
 import type { BoardRow } from '../board/board.ts';
 import { FileBudget, type FileLimits } from '../board/file-budget.ts';
+import { Admission, rangesOf } from '../client/admission.ts';
 import { ClientConnection } from '../client/client-connection.ts';
 import { Deadlines } from '../transport/deadlines.ts';
 import { HttpsRedirect } from '../tls/https-redirect.ts';
-import { Listener, type Entrance, type ServedConnection } from './listener.ts';
+import { Listener, type Accepted, type ServedConnection } from './listener.ts';
 import { ThreadMetrics } from '../metrics/thread-metrics.ts';
 import { sampleThread } from '../metrics/thread-sampler.ts';
 import { PausedClients } from '../transport/paused-clients.ts';
 import { createPolicy } from '../policy/policies.ts';
 import { SharedCounters, SharedQueueTally } from '../board/shared-counters.ts';
 import type { SetOrder } from './thread-messages.ts';
+import type { RequestHead } from '../http1/request-head.ts';
 import { ReplicaSet } from '../replicas/replica-set.ts';
 import { createRequestIds } from '../exchange/request-record.ts';
 import { RetryBudget } from '../exchange/retry-budget.ts';
@@ -43,8 +44,6 @@ interface DataPlaneDeps {
   /** Called when a request is the first to wait while no replica serves. */
   readonly held: () => void;
 }
-
-const rangesOf = (texts: readonly string[]): readonly AddressRange[] => texts.flatMap((text) => parseAddressRange(text) ?? []);
 
 /** The parts that serve requests in one thread. Threads share state only through the shared memory. */
 export class DataPlane {
@@ -89,7 +88,7 @@ export class DataPlane {
       config,
       headLimits: { lineBytes: config.maxRequestLineBytes, headBytes: config.maxHeaderBytes, fields: config.maxHeaderCount },
       trustedProxies: rangesOf(config.trustedProxies),
-      allowedClients: config.allow === null ? undefined : rangesOf(config.allow),
+      admission: new Admission(config, metrics),
       clock,
       deadlines,
       files,
@@ -147,13 +146,15 @@ export class DataPlane {
     await this.#accessLog.close();
   }
 
-  #serve(socket: Socket, onClosed: (connection: ServedConnection) => void, entrance: Entrance): ServedConnection {
+  #serve(socket: Socket, onClosed: (connection: ServedConnection) => void, accepted: Accepted): ServedConnection {
+    const { hasProxyHeader, isForRedirect } = accepted;
     const redirect = this.#redirect;
-    if (entrance === 'redirect' && redirect !== undefined)
-      return new ClientConnection(socket, this.#context, onClosed, (head) => redirect.responseTo(head));
+    const tls = isForRedirect ? undefined : this.#tls;
+    const answer = isForRedirect && redirect !== undefined ? (head: RequestHead) => redirect.responseTo(head) : undefined;
+    const mayBeHttp2 = this.#context.config.protocol === 'h2c' && !isForRedirect;
     // Where only HTTP/1 is spoken, no code checks the first bytes before the engine does.
-    const isPlain = this.#tls === undefined && this.#context.config.protocol !== 'h2c';
-    if (isPlain) return new ClientConnection(socket, this.#context, onClosed);
-    return new NegotiatedConnection(socket, this.#context, this.#tls, onClosed);
+    const isPlain = !hasProxyHeader && tls === undefined && !mayBeHttp2;
+    if (isPlain) return new ClientConnection(socket, this.#context, onClosed, { answer });
+    return new NegotiatedConnection(socket, this.#context, { tls, mayBeHttp2, hasProxyHeader, answer }, onClosed);
   }
 }

@@ -1,5 +1,4 @@
 import type { Socket } from 'node:net';
-import { isInRanges } from '../../shared/address-range.ts';
 import type { BalancerContext } from '../exchange/balancer-context.ts';
 import { ListeningSocket } from './listening-socket.ts';
 import type { BalancerResponse } from '../http1/balancer-response.ts';
@@ -18,10 +17,15 @@ export interface ServedConnection {
 }
 
 /** Begins to serve a client's socket; `onClosed` is called once when its connection is closed. */
-type ServeSocket = (socket: Socket, onClosed: (connection: ServedConnection) => void, entrance: Entrance) => ServedConnection;
+type ServeSocket = (socket: Socket, onClosed: (connection: ServedConnection) => void, accepted: Accepted) => ServedConnection;
 
-/** `redirect`: the port for plain HTTP whose clients are sent to the endpoint. */
-export type Entrance = 'endpoint' | 'redirect';
+/** How a connection arrived. */
+export interface Accepted {
+  /** At the port for plain HTTP whose clients are sent to the endpoint. */
+  readonly isForRedirect: boolean;
+  /** It comes from a proxy, and its first bytes are to be a PROXY header. The client's address is not checked yet. */
+  readonly hasProxyHeader: boolean;
+}
 
 /** How often a busy redirect port is tried again. */
 const retryMs = 5_000;
@@ -49,7 +53,7 @@ export class Listener {
 
   /** Resolves with the port and the numbers of the sockets. Rejects with the system's error, such as EADDRINUSE. */
   async listen(sources: readonly Listening[]): Promise<{ readonly port: number; readonly fds: readonly number[] }> {
-    this.#sockets = await Promise.all(sources.map((one) => this.#open(one, 'endpoint')));
+    this.#sockets = await Promise.all(sources.map((one) => this.#open(one, false)));
     return { port: this.#sockets[0]?.port ?? 0, fds: this.#sockets.flatMap(({ fd }) => fd ?? []) };
   }
 
@@ -60,7 +64,7 @@ export class Listener {
   async listenForRedirects(port: number, onBusy: (error: unknown) => void): Promise<void> {
     const { counters, clock } = this.#context;
     try {
-      const socket = await this.#open({ port }, 'redirect');
+      const socket = await this.#open({ port }, true);
       if (counters.isDraining) socket.close();
       else this.#sockets = [...this.#sockets, socket];
     } catch (error) {
@@ -71,9 +75,9 @@ export class Listener {
     }
   }
 
-  #open(source: Listening, entrance: Entrance): Promise<ListeningSocket> {
+  #open(source: Listening, isForRedirect: boolean): Promise<ListeningSocket> {
     const { crashed, config } = this.#context;
-    const onConnection = (socket: Socket): void => this.#accept(socket, entrance);
+    const onConnection = (socket: Socket): void => this.#accept(socket, isForRedirect);
     return ListeningSocket.open(source, { host: config.host, onConnection, onError: crashed });
   }
 
@@ -108,28 +112,29 @@ export class Listener {
     for (const connection of this.#connections) connection.destroy();
   }
 
-  #accept(socket: Socket, entrance: Entrance): void {
+  #accept(socket: Socket, isForRedirect: boolean): void {
     this.#context.metrics.connectionOpened();
-    const { files, metrics, allowedClients } = this.#context;
-    if (allowedClients !== undefined && !isInRanges(socket.remoteAddress ?? '', allowedClients)) {
-      metrics.connectionRefused('address');
+    const { files, admission } = this.#context;
+    const hasProxyHeader = admission.isProxy(socket.remoteAddress);
+    if (!hasProxyHeader && !admission.admits(socket.remoteAddress)) {
       socket.resetAndDestroy();
       return undefined;
     }
-    if (!files.hasRoomForClient) return this.#reject(socket, entrance);
-    const connection = this.#options.serve(socket, (closed) => this.#forget(closed), entrance);
+    const accepted = { isForRedirect, hasProxyHeader };
+    if (!files.hasRoomForClient) return this.#reject(socket, accepted);
+    const connection = this.#options.serve(socket, (closed) => this.#forget(closed), accepted);
     this.#connections.add(connection);
     files.setClients(this.#connections.size);
     return undefined;
   }
 
-  #reject(socket: Socket, entrance: Entrance): void {
+  #reject(socket: Socket, accepted: Accepted): void {
     this.#context.metrics.refusedForFiles('client_connection');
     if (this.#rejected.size >= maxRejected) {
       socket.resetAndDestroy();
       return;
     }
-    const connection = this.#options.serve(socket, (closed) => this.#rejected.delete(closed), entrance);
+    const connection = this.#options.serve(socket, (closed) => this.#rejected.delete(closed), accepted);
     this.#rejected.add(connection);
     connection.reject(overloaded(this.#context.config));
   }

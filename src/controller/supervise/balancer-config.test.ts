@@ -33,6 +33,7 @@ test('a plain service has its name, address and files, and defaults for everythi
     tlsRules: { minVersion: '1.2', ciphers: tlsSuites },
     protocol: 'auto',
     trustedProxies: [],
+    proxyProtocol: [],
     allow: null,
     maxConnections: null,
     maxRequestLineBytes: 8_192,
