@@ -98,6 +98,8 @@ export interface Resources {
 export interface TlsSpec extends Partial<TlsRules> {
   readonly keyfile: string;
   readonly certfile: string;
+  /** Certificates of the authorities that issue those of clients. Clients then need one. */
+  readonly clientCa?: string;
 }
 
 /** The `service:` section. */

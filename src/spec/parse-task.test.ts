@@ -112,7 +112,7 @@ service:
     downscale_delay_seconds: 20
   load_balancing_policy: Instance_Aware_Least_Load
   ports: 8000
-  tls: {keyfile: key.pem, certfile: ~/cert.pem, min_version: 1.3, ciphers: [TLS_AES_128_GCM_SHA256]}
+  tls: {keyfile: key.pem, certfile: ~/cert.pem, client_ca: ca.pem, min_version: 1.3, ciphers: [TLS_AES_128_GCM_SHA256]}
   graceful_termination: 5m
   expose: yes
   load_balancer:
@@ -166,6 +166,7 @@ service:
     tls: {
       keyfile: '/project/key.pem',
       certfile: '/home/me/cert.pem',
+      clientCa: '/project/ca.pem',
       minVersion: '1.3',
       ciphers: ['TLS_AES_128_GCM_SHA256'],
     },

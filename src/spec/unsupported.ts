@@ -17,6 +17,7 @@ export const features = [
   'balancer_threads',
   'metrics_port',
   'http_redirect_port',
+  'client_ca',
 ] as const;
 type Feature = (typeof features)[number];
 
@@ -27,11 +28,13 @@ interface DeployAbilities {
 
 /** What this version supports beyond the basic features. */
 const currentAbilities: DeployAbilities = {
-  can: new Set(['tls', 'target_qps_per_accelerator', 'balancer_threads', 'metrics_port', 'http_redirect_port']),
+  can: new Set(['tls', 'target_qps_per_accelerator', 'balancer_threads', 'metrics_port', 'http_redirect_port', 'client_ca']),
 };
 
 /** The same with edge proxies, which serve endpoints behind a Service with exactly the endpoints' ports. */
-export const edgeProxyAbilities: DeployAbilities = { can: new Set([...currentAbilities.can].filter((name) => !name.endsWith('_port'))) };
+export const edgeProxyAbilities: DeployAbilities = {
+  can: new Set([...currentAbilities.can].filter((name) => !['metrics_port', 'http_redirect_port', 'client_ca'].includes(name))),
+};
 
 interface UnsupportedFeature {
   readonly field: string;
@@ -133,6 +136,12 @@ function serviceFeatures({ service }: Task): readonly RequestedFeature[] {
       'service.load_balancer.http_redirect_port',
       loadBalancer.httpRedirectPort !== undefined,
       'With high_availability clients reach only the ports of endpoints; leave it out.',
+    ),
+    requestedFeature(
+      'client_ca',
+      'service.tls.client_ca',
+      service.tls?.clientCa !== undefined,
+      'With high_availability the balancers do not check certificates of clients; leave it out.',
     ),
   ];
 }

@@ -34,6 +34,8 @@ const maxPipelinedBytes = 65_536;
 export interface ClientOptions {
   /** From the PROXY header; without one, the connection has the client's address. */
   readonly address?: string | undefined;
+  /** Of the client's verified certificate, if it needs one. */
+  readonly subject?: string | undefined;
   /** Answers each request; without it, requests go to replicas. */
   readonly answer?: ((head: RequestHead) => BalancerResponse) | undefined;
 }
@@ -66,7 +68,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
     socket: Socket,
     context: BalancerContext,
     onClosed: (connection: ClientConnection) => void,
-    { address, answer }: ClientOptions,
+    { address, answer, subject }: ClientOptions,
   ) {
     this.#context = context;
     this.#answer = answer;
@@ -76,7 +78,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
     this.#parser = new RequestParser(this, context.headLimits);
     this.#writer = new MessageWriter(this.#transport);
     this.reply = new Http1Reply(this.#writer, this);
-    this.forwarded = forwardedClient(address ?? this.#transport.remoteAddress, isSecure, context.trustedProxies);
+    this.forwarded = forwardedClient(address ?? this.#transport.remoteAddress, isSecure, context.trustedProxies, subject);
     this.deadlineAt = context.deadlines.in(headTimeoutMs);
     context.deadlines.add(this);
     this.#transport.start(this);

@@ -9,9 +9,10 @@ export function forwardedClient(
   remoteAddress: string | undefined,
   isSecure: boolean,
   trustedProxies: readonly AddressRange[],
+  subject?: string,
 ): ForwardedClient {
   const address = plainAddress(remoteAddress);
-  return { address, proto: isSecure ? 'https' : 'http', isTrusted: isInRanges(address, trustedProxies) };
+  return { address, proto: isSecure ? 'https' : 'http', isTrusted: isInRanges(address, trustedProxies), subject };
 }
 
 /** IPv4 clients of a dual-stack socket look like `::ffff:10.0.0.1`. */

@@ -67,7 +67,7 @@ const checks = {
   lastReplicasFile: isText,
   accessLog: isText,
   metricsSocket: isText,
-  tls: orNull(shaped({ keyFile: isText, certFile: isText })),
+  tls: orNull(shaped({ keyFile: isText, certFile: isText, clientCaFile: (value) => value === undefined || isText(value) })),
   tlsRules: shaped({ minVersion: oneOf(tlsVersions), ciphers: eachIs(oneOf(tlsSuites)) }),
   protocol: oneOf(replicaProtocols),
   queue: shaped(queueChecks),

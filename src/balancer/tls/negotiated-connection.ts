@@ -8,6 +8,7 @@ import { forwardedClient } from '../client/forwarded-client.ts';
 import { readProxyHeader, type ProxyHeader } from '../client/proxy-header.ts';
 import type { BalancerResponse } from '../http1/balancer-response.ts';
 import type { ServedConnection } from '../threads/listener.ts';
+import { subjectOf } from './client-subject.ts';
 import type { TlsTerminator } from './tls-terminator.ts';
 
 /** Limit until the client's protocol is known, including the TLS handshake. */
@@ -139,7 +140,8 @@ export class NegotiatedConnection implements ServedConnection, Timed {
       tls.secure(this.#socket, (secured) => {
         this.#guarded(() => {
           this.#context.metrics.tlsHandshake(true);
-          this.#serve(secured, secured.alpnProtocol === 'h2');
+          const subject = tls.needsCertificate ? subjectOf(secured) : undefined;
+          this.#serve(secured, secured.alpnProtocol === 'h2', subject);
         });
       });
     } else {
@@ -147,14 +149,14 @@ export class NegotiatedConnection implements ServedConnection, Timed {
     }
   }
 
-  #serve(socket: Socket, isHttp2: boolean): void {
+  #serve(socket: Socket, isHttp2: boolean, subject?: string): void {
     this.#release();
     const onClosed = (): void => this.#onClosed(this);
     const address = this.#address;
     const { answer } = this.#expected;
     this.#served = isHttp2
-      ? new Http2Connection(socket, this.#context, onClosed, address)
-      : new ClientConnection(socket, this.#context, onClosed, { address, answer });
+      ? new Http2Connection(socket, this.#context, onClosed, { address, subject })
+      : new ClientConnection(socket, this.#context, onClosed, { address, answer, subject });
     if (this.#shutdown !== undefined) this.#served[this.#shutdown]?.();
   }
 

@@ -1,3 +1,4 @@
+import { constants } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { createServer, type SecureContextOptions, type Server, type TLSSocket } from 'node:tls';
 import type { TlsRules } from '../../domain/tls-rules.ts';
@@ -9,12 +10,21 @@ const handshakeMs = 10_000;
 export class TlsTerminator {
   readonly #server: Server;
   readonly #rules: TlsRules;
+  /** Whether clients need a certificate. */
+  readonly needsCertificate: boolean;
   /** The callbacks that wait for the end of a handshake, by the addresses of both ends of the connection. */
   readonly #waiting = new Map<string, (socket: TLSSocket) => void>();
 
   constructor(first: TlsMaterial, rules: TlsRules) {
     this.#rules = rules;
-    this.#server = createServer({ ...contextOptions(first, rules), ALPNProtocols: ['h2', 'http/1.1'], handshakeTimeout: handshakeMs });
+    this.needsCertificate = first.clientCa !== undefined;
+    this.#server = createServer({
+      ...contextOptions(first, rules),
+      ALPNProtocols: ['h2', 'http/1.1'],
+      handshakeTimeout: handshakeMs,
+      requestCert: this.needsCertificate,
+      rejectUnauthorized: this.needsCertificate,
+    });
     this.#server.on('secureConnection', (socket) => this.#secured(socket));
     // A plain client, an old version, a silent peer: the `close` of its socket reports it.
     this.#server.on('tlsClientError', (_error, socket) => socket.destroy());
@@ -36,13 +46,16 @@ export class TlsTerminator {
     const ends = endsOf(socket);
     const done = this.#waiting.get(ends);
     this.#waiting.delete(ends);
-    if (done === undefined) socket.destroy();
+    // Node closes a connection without a valid certificate before this.
+    if (done === undefined || (this.needsCertificate && !socket.authorized)) socket.destroy();
     else done(socket);
   }
 }
 
-function contextOptions({ key, cert }: TlsMaterial, { minVersion, ciphers }: TlsRules): SecureContextOptions {
-  return { key, cert, minVersion: `TLSv${minVersion}`, ciphers: ciphers.join(':') };
+function contextOptions({ key, cert, clientCa }: TlsMaterial, { minVersion, ciphers }: TlsRules): SecureContextOptions {
+  // A resumed session would skip the check of a certificate that has expired, or whose authority was removed.
+  const ofClients = clientCa === undefined ? {} : { ca: clientCa, secureOptions: constants.SSL_OP_NO_TICKET };
+  return { ...ofClients, key, cert, minVersion: `TLSv${minVersion}`, ciphers: ciphers.join(':') };
 }
 
 function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {

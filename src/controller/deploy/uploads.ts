@@ -15,9 +15,12 @@ export function withUploaded(task: Task, upload: string | undefined, paths: Home
   return upload === undefined ? task : withUploads(task, join(paths.uploadsDir, upload));
 }
 
-const tlsFilesIn = (dir: string): Pick<TlsSpec, 'keyfile' | 'certfile'> => ({
+/** The settings with the names that a controller gives to the files. */
+const inFolder = (tls: TlsSpec, dir: string): TlsSpec => ({
+  ...tls,
   keyfile: join(dir, 'key.pem'),
   certfile: join(dir, 'certificate.pem'),
+  ...(tls.clientCa !== undefined && { clientCa: join(dir, 'client-ca.pem') }),
 });
 
 /** Name of the folder of a version's TLS files, in the service's folder. */
@@ -30,11 +33,12 @@ export async function keepTlsFiles(task: Task, isNeeded: boolean, dir: string, v
   const tls = task.service?.tls;
   if (!isNeeded || tls === undefined || task.service === undefined) return task;
   const folder = join(dir, tlsFolder(version));
-  const kept = tlsFilesIn(folder);
+  const kept = inFolder(tls, folder);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   await cp(tls.keyfile, kept.keyfile);
   await cp(tls.certfile, kept.certfile);
-  return { ...task, service: { ...task.service, tls: { ...tls, ...kept } } };
+  if (tls.clientCa !== undefined && kept.clientCa !== undefined) await cp(tls.clientCa, kept.clientCa);
+  return { ...task, service: { ...task.service, tls: kept } };
 }
 
 /** The folder of TLS files that a controller kept in its service folder; undefined for files of the user. */
@@ -46,7 +50,7 @@ export function keptTlsFolder({ tls }: ServiceSpec, dir: string): string | undef
 /** Points TLS files that another controller kept in its service folder to the local folder, which has them too. */
 export function withOwnTlsFiles(spec: ServiceSpec, dir: string): ServiceSpec {
   const folder = keptTlsFolder(spec, dir);
-  return folder === undefined ? spec : { ...spec, tls: { ...spec.tls, ...tlsFilesIn(join(dir, folder)) } };
+  return folder === undefined || spec.tls === undefined ? spec : { ...spec, tls: inFolder(spec.tls, join(dir, folder)) };
 }
 
 /**

@@ -62,9 +62,9 @@ test.each([
 });
 
 test('the configuration contains the original paths of the TLS files, and the rules for handshakes', () => {
-  const tls = { keyfile: '/k.pem', certfile: '/c.pem', minVersion: '1.3' } as const;
+  const tls = { keyfile: '/k.pem', certfile: '/c.pem', clientCa: '/ca.pem', minVersion: '1.3' } as const;
   expect(configOf({ tls, protocol: 'h2c' })).toMatchObject({
-    tls: { keyFile: '/k.pem', certFile: '/c.pem' },
+    tls: { keyFile: '/k.pem', certFile: '/c.pem', clientCaFile: '/ca.pem' },
     tlsRules: { minVersion: '1.3', ciphers: tlsSuites },
     protocol: 'h2c',
   });

@@ -29,7 +29,10 @@ export function balancerConfig(service: ServiceRecord, spec: ServiceSpec, files:
     lastReplicasFile: files.lastReplicas,
     accessLog: files.accessLog,
     metricsSocket: files.metricsSocket,
-    tls: tls === undefined ? null : { keyFile: tls.keyfile, certFile: tls.certfile },
+    tls:
+      tls === undefined
+        ? null
+        : { keyFile: tls.keyfile, certFile: tls.certfile, ...(tls.clientCa !== undefined && { clientCaFile: tls.clientCa }) },
     tlsRules: tlsRules(tls ?? {}),
     protocol: spec.protocol,
     ...passSettings(loadBalancer),

@@ -32,10 +32,11 @@ export function readService(fields: ServiceFields, resources: ResourceAlternativ
 }
 
 function readTls(fields: NonNullable<ServiceFields['tls']>, base: PathBase): TlsSpec {
-  const { keyfile, certfile, min_version: minVersion, ciphers } = fields;
+  const { keyfile, certfile, client_ca: clientCa, min_version: minVersion, ciphers } = fields;
   return {
     keyfile: expandPath(keyfile, base),
     certfile: expandPath(certfile, base),
+    ...(clientCa !== undefined && { clientCa: expandPath(clientCa, base) }),
     ...(minVersion !== undefined && { minVersion }),
     ...(ciphers !== undefined && { ciphers }),
   };

@@ -257,6 +257,10 @@ const tlsVersion = z.union([
 const tls = section({
   keyfile: required(someText, 'Path of the private key (PEM) on this machine, relative to the file.'),
   certfile: required(someText, 'Path of the certificate chain (PEM) on this machine, relative to the file.'),
+  client_ca: field(
+    someText,
+    'Path of the certificates (PEM) of authorities. With it, clients need a certificate that one of them issued, and replicas get its subject in `X-Svc-Client-Subject`.',
+  ),
   min_version: field(tlsVersion, 'Oldest version of TLS that clients may use.', '1.2'),
   ciphers: field(
     z.array(z.enum(tlsSuites)).min(1),
