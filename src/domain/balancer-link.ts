@@ -4,6 +4,7 @@ import type { ExpectedReplica } from './expected-replica.ts';
 import type { PassedSettings } from './load-balancer.ts';
 import type { Outcomes } from './outcomes.ts';
 import type { LoadBalancingPolicy, ReplicaProtocol, SessionKey } from './task.ts';
+import type { TlsRules } from './tls-rules.ts';
 
 /** Protocol of reconciler and balancer: a JSON object per line over a Unix socket. Every client gets every report. */
 
@@ -26,8 +27,13 @@ export interface BalancerConfig extends PassedSettings {
   readonly accessLog: string;
   /** Unix socket for Prometheus metrics over HTTP. `metricsPort` of 127.0.0.1 serves them too unless it is null. */
   readonly metricsSocket: string;
-  /** PEM files. With them the endpoint accepts TLS only, and HTTP/2 from clients that negotiate it. */
-  readonly tls: { readonly keyFile: string; readonly certFile: string } | null;
+  /**
+   * PEM files. With them the endpoint accepts TLS only, and HTTP/2 from clients that negotiate it. With
+   * `clientCaFile`, clients need a certificate of an authority in that file.
+   */
+  readonly tls: { readonly keyFile: string; readonly certFile: string; readonly clientCaFile?: string } | null;
+  /** Without effect unless `tls` is set. */
+  readonly tlsRules: TlsRules;
   /** Protocol of the replicas. `auto`: HTTP/1.1; for gRPC requests HTTP/2 without TLS when a replica supports it. */
   readonly protocol: ReplicaProtocol;
   readonly queue: RequestQueueLimits;

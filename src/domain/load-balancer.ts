@@ -3,7 +3,7 @@ export interface LoadBalancerSetting {
   /** Its name in a parsed and stored task. Without one a row has no own value: it is the `otherwise` of others. */
   readonly name?: string;
   readonly kind: 'port' | 'count' | 'bytes' | 'seconds' | 'flag' | 'address-ranges';
-  /** Bounds of a count or of bytes. */
+  /** Bounds of a count or of bytes; the fewest entries of a list. */
   readonly min?: number;
   readonly max?: number;
   /** The sentence in the reference. */
@@ -35,6 +35,12 @@ const table = {
     doc: 'A fixed port for the endpoint.',
     defaultWords: 'a free one from 30001 to 32767',
     calculated: true,
+  },
+  http_redirect_port: {
+    name: 'httpRedirectPort',
+    kind: 'port',
+    doc: 'A port for plain HTTP that answers 308 with the address of the endpoint. Needs `tls`.',
+    defaultWords: 'none',
   },
   first_byte_timeout_seconds: {
     name: 'firstByteTimeoutSeconds',
@@ -146,9 +152,24 @@ const table = {
   trusted_proxies: {
     name: 'trustedProxies',
     kind: 'address-ranges',
+    min: 0,
     doc: 'Proxies before the endpoint, as addresses or ranges such as `10.0.0.0/8`: their `X-Forwarded-*` fields are believed.',
     default: [],
     defaultWords: 'none',
+  },
+  proxy_protocol: {
+    name: 'proxyProtocol',
+    kind: 'address-ranges',
+    min: 0,
+    doc: 'Proxies that begin each connection with a header of the PROXY protocol (version 1 or 2), as addresses or ranges: the client address in it is believed. Without a valid header their connections are closed.',
+    default: [],
+    defaultWords: 'none',
+  },
+  allow: {
+    name: 'allow',
+    kind: 'address-ranges',
+    doc: 'The clients that may connect, as addresses or ranges such as `10.0.0.0/8`. Connections from other addresses are closed at once.',
+    defaultWords: 'all',
   },
   metrics_port: {
     name: 'metricsPort',

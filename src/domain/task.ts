@@ -1,4 +1,5 @@
 import type { LoadBalancerSpec } from './load-balancer.ts';
+import type { TlsRules } from './tls-rules.ts';
 
 /** A task or service file after parsing: normalised, with defaults and variables. Times are in s; all other code uses ms. */
 export interface Task {
@@ -93,13 +94,21 @@ export interface Resources {
   readonly otherFields: readonly string[];
 }
 
+/** The `tls:` section. */
+export interface TlsSpec extends Partial<TlsRules> {
+  readonly keyfile: string;
+  readonly certfile: string;
+  /** Certificates of the authorities that issue those of clients. Clients then need one. */
+  readonly clientCa?: string;
+}
+
 /** The `service:` section. */
 export interface ServiceSpec {
   readonly readinessProbe: ReadinessProbe;
   readonly replicaPolicy: ReplicaPolicy;
   readonly loadBalancingPolicy: LoadBalancingPolicy;
   readonly replicaPort: number;
-  readonly tls: { readonly keyfile: string; readonly certfile: string } | undefined;
+  readonly tls: TlsSpec | undefined;
   readonly protocol: ReplicaProtocol;
   /** How long a draining replica may take for its requests under way, s. */
   readonly gracefulTerminationSeconds: number;

@@ -1,4 +1,4 @@
-import type { Task } from './task.ts';
+import type { Task, TlsSpec } from './task.ts';
 
 /** A file or folder on the client's machine that a remote controller needs, and its path below the upload folder. */
 interface Upload {
@@ -12,6 +12,7 @@ const workdirTarget = 'workdir';
 const mountTarget = (index: number): string => `mounts/${index}`;
 const keyTarget = 'tls/key.pem';
 const certificateTarget = 'tls/certificate.pem';
+const clientCaTarget = 'tls/client-ca.pem';
 
 /** The files and folders of a task that a remote controller needs. */
 export function uploadsOf(task: Task): readonly Upload[] {
@@ -26,6 +27,7 @@ export function uploadsOf(task: Task): readonly Upload[] {
       : [
           { source: tls.keyfile, target: keyTarget, secret: true },
           { source: tls.certfile, target: certificateTarget, secret: true },
+          ...(tls.clientCa === undefined ? [] : [{ source: tls.clientCa, target: clientCaTarget, secret: true }]),
         ]),
   ];
 }
@@ -39,9 +41,15 @@ export function withUploads(task: Task, folder: string): Task {
     fileMounts: task.fileMounts.map((mount, index) =>
       mount.source.kind === 'path' ? { ...mount, source: { kind: 'path', path: `${folder}/${mountTarget(index)}` } } : mount,
     ),
-    service:
-      service?.tls === undefined
-        ? service
-        : { ...service, tls: { keyfile: `${folder}/${keyTarget}`, certfile: `${folder}/${certificateTarget}` } },
+    service: service?.tls === undefined ? service : { ...service, tls: uploadedTls(service.tls, folder) },
+  };
+}
+
+function uploadedTls(tls: TlsSpec, folder: string): TlsSpec {
+  return {
+    ...tls,
+    keyfile: `${folder}/${keyTarget}`,
+    certfile: `${folder}/${certificateTarget}`,
+    ...(tls.clientCa !== undefined && { clientCa: `${folder}/${clientCaTarget}` }),
   };
 }

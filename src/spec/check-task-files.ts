@@ -29,7 +29,7 @@ export async function checkTaskFiles(task: Task, source: TaskSource): Promise<vo
 }
 
 interface RequiredFile {
-  readonly field: 'workdir' | 'keyfile' | 'certfile' | 'mount';
+  readonly field: 'workdir' | 'keyfile' | 'certfile' | 'client_ca' | 'mount';
   readonly target?: string;
   readonly path: string;
   readonly kind: 'file' | 'folder' | 'any';
@@ -43,6 +43,7 @@ function requiredFiles({ workdir, fileMounts, service }: Task): readonly Require
       source.kind === 'path' ? [{ field: 'mount', target, path: source.path, kind: 'any' } as const] : [],
     ),
     ...(tls === undefined ? [] : (['keyfile', 'certfile'] as const).map((field) => ({ field, path: tls[field], kind: 'file' }) as const)),
+    ...(tls?.clientCa === undefined ? [] : [{ field: 'client_ca', path: tls.clientCa, kind: 'file' } as const]),
   ];
 }
 

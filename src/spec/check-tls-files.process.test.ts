@@ -42,6 +42,22 @@ test('files that do not match are rejected with their positions', async () => {
   });
 });
 
+test('a file of authorities needs a certificate, and its position is named', async () => {
+  await withTempHome(async (home) => {
+    const { key, cert } = selfSigned();
+    const withCa = text.replace('    certfile', '    client_ca: ca.pem\n    certfile');
+    const source = { source: withCa, file: join(home, 'service.yaml'), envs: {}, secrets: {} };
+    await check(home, key, cert);
+    writeFileSync(join(home, 'ca.pem'), cert);
+    expect(await checkTlsFiles(parseTask(source), source, now)).toBeUndefined();
+    writeFileSync(join(home, 'ca.pem'), key);
+    const error: unknown = await checkTlsFiles(parseTask(source), source, now).catch((caught: unknown) => caught);
+    expect(error instanceof SvcError && error.problems.map(problemLine)).toEqual([
+      '5:16 service.tls.client_ca: is not a certificate in PEM (A certificate begins with: -----BEGIN CERTIFICATE-----)',
+    ]);
+  });
+});
+
 test('a file removed meanwhile has its own code; without TLS no file is needed', async () => {
   await withTempHome(async (home) => {
     const { key, cert } = selfSigned();

@@ -1,19 +1,20 @@
 import { readFile } from 'node:fs/promises';
 import type { Task } from '../domain/task.ts';
 import { messageOf, SvcError } from '../shared/errors.ts';
-import { judgeTlsPair } from '../shared/system/tls-pair.ts';
+import { judgeClientCa, judgeTlsPair } from '../shared/system/tls-pair.ts';
 import { openTask, type TaskSource } from './task-document.ts';
 
 /**
- * Checks that a service's key and certificate can serve its endpoint at `now` (ms since the epoch). Throws
+ * Checks that the TLS files of a service can serve its endpoint at `now` (ms since the epoch). Throws
  * SVC_BAD_CERTIFICATE with a problem for each file that cannot, and SVC_FILE_UNREADABLE. Returns a warning for users
  * when the certificate expires soon.
  */
 export async function checkTlsFiles({ service }: Task, source: TaskSource, now: number): Promise<string | undefined> {
   if (service?.tls === undefined) return undefined;
-  const { keyfile, certfile } = service.tls;
+  const { keyfile, certfile, clientCa } = service.tls;
   const { faults, notInForce, warning } = judgeTlsPair(await textOf(keyfile, 'key'), await textOf(certfile, 'certificate'), now);
-  const refusals = notInForce === undefined ? faults : [...faults, notInForce];
+  const clientFault = clientCa === undefined ? undefined : judgeClientCa(await textOf(clientCa, 'client_ca'));
+  const refusals = [...faults, notInForce, clientFault].filter((fault) => fault !== undefined);
   if (refusals.length === 0) return warning;
   const { report } = openTask(source);
   for (const { field, reason, hint } of refusals) report.at(['service', 'tls', field], reason, hint);

@@ -80,6 +80,7 @@ test('defaults are filled in', () => {
         queueBytes: 64 * 2 ** 20,
         queueTimeoutSeconds: undefined,
         trustedProxies: [],
+        proxyProtocol: [],
         metricsPort: undefined,
       },
       update: { mode: 'rolling', surge: 1, maxUnavailable: 0, steps: [5, 25, 50], bakeSeconds: 300 },
@@ -111,7 +112,7 @@ service:
     downscale_delay_seconds: 20
   load_balancing_policy: Instance_Aware_Least_Load
   ports: 8000
-  tls: {keyfile: key.pem, certfile: ~/cert.pem}
+  tls: {keyfile: key.pem, certfile: ~/cert.pem, client_ca: ca.pem, min_version: 1.3, ciphers: [TLS_AES_128_GCM_SHA256]}
   graceful_termination: 5m
   expose: yes
   load_balancer:
@@ -131,7 +132,10 @@ service:
     queue_bytes: 1GB
     queue_timeout_seconds: 90.5
     trusted_proxies: [10.0.0.0/8, "::1"]
+    proxy_protocol: [10.0.0.7]
+    allow: [192.168.0.0/16, fd00::/8]
     metrics_port: 9090
+    http_redirect_port: 8080
   protocol: H2C
   update: {mode: canary, surge: 25%, max_unavailable: 2, steps: [10, 40], bake_seconds: 2m, session: {cookie: sid}}
 `);
@@ -159,7 +163,13 @@ service:
     },
     loadBalancingPolicy: 'instance_aware_least_load',
     replicaPort: 8000,
-    tls: { keyfile: '/project/key.pem', certfile: '/home/me/cert.pem' },
+    tls: {
+      keyfile: '/project/key.pem',
+      certfile: '/home/me/cert.pem',
+      clientCa: '/project/ca.pem',
+      minVersion: '1.3',
+      ciphers: ['TLS_AES_128_GCM_SHA256'],
+    },
     protocol: 'h2c',
     gracefulTerminationSeconds: 300,
     expose: true,
@@ -180,7 +190,10 @@ service:
       queueBytes: 2 ** 30,
       queueTimeoutSeconds: 90.5,
       trustedProxies: ['10.0.0.0/8', '::1'],
+      proxyProtocol: ['10.0.0.7'],
+      allow: ['192.168.0.0/16', 'fd00::/8'],
       metricsPort: 9_090,
+      httpRedirectPort: 8_080,
     },
     update: {
       mode: 'canary',

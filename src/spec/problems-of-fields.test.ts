@@ -14,7 +14,7 @@ const cases = readProblemCases(String.raw`
 # a field like no other
 resources: {ports: 80}
 service: {tls: {keyfile: a, certfile: b, ▸zebra: 1}}
-=> service.tls: unknown field 'zebra' (Known here: keyfile, certfile.)
+=> service.tls: unknown field 'zebra' (Known here: keyfile, certfile, client_ca, min_version, ciphers.)
 
 # a number for text
 name: ▸5

@@ -284,10 +284,25 @@ service: {load_balancer: {trusted_proxies: [10.0.0.0/8, ▸proxy.example, ▸10.
 => service.load_balancer.trusted_proxies[1]: is neither an address nor a range such as 10.0.0.0/8
 => service.load_balancer.trusted_proxies[2]: is neither an address nor a range such as 10.0.0.0/8
 
+# an endpoint for no client
+resources: {ports: 80}
+service: {load_balancer: {allow: ▸[]}}
+=> service.load_balancer.allow: must not be empty
+
 # metrics on the port of the endpoint
 resources: {ports: 80}
 service: {load_balancer: {port: 31000, metrics_port: ▸31000}}
 => service.load_balancer.metrics_port: is the port of the endpoint (Choose another port for the metrics.)
+
+# a redirect to TLS without TLS
+resources: {ports: 80}
+service: {load_balancer: {http_redirect_port: ▸8080}}
+=> service.load_balancer.http_redirect_port: needs tls, to which it leads (Add tls to the service, or leave it out.)
+
+# a redirect to itself
+resources: {ports: 80}
+service: {tls: {keyfile: a, certfile: b}, load_balancer: {port: 8080, http_redirect_port: ▸8080}}
+=> service.load_balancer.http_redirect_port: is the port of the endpoint too (Choose another port.)
 
 # an unknown protocol
 resources: {ports: 80}
@@ -308,6 +323,26 @@ service: {protocol: h2c, readiness_probe: {path: /grpc.health.v1.Health/Check, p
 resources: {ports: 80}
 service: {tls: ▸{keyfile: a}}
 => service.tls: needs 'certfile'
+
+# a version of TLS that is insecure
+resources: {ports: 80}
+service: {tls: {keyfile: a, certfile: b, min_version: ▸1.1}}
+=> service.tls.min_version: expected '1.2' or '1.3', found the number 1.1
+
+# a suite without forward secrecy
+resources: {ports: 80}
+service: {tls: {keyfile: a, certfile: b, ciphers: [▸AES128-GCM-SHA256]}}
+=> service.tls.ciphers[0]: must be one of TLS_AES_128_GCM_SHA256, TLS_AES_256_GCM_SHA384, TLS_CHACHA20_POLY1305_SHA256, ECDHE-ECDSA-AES128-GCM-SHA256, ECDHE-RSA-AES128-GCM-SHA256, ECDHE-ECDSA-AES256-GCM-SHA384, ECDHE-RSA-AES256-GCM-SHA384, ECDHE-ECDSA-CHACHA20-POLY1305 or ECDHE-RSA-CHACHA20-POLY1305, found text 'AES128-GCM-SHA256' (Did you mean 'TLS_AES_128_GCM_SHA256'?)
+
+# suites for one of two accepted versions
+resources: {ports: 80}
+service: {tls: {keyfile: a, certfile: b, ciphers: ▸[TLS_AES_128_GCM_SHA256]}}
+=> service.tls.ciphers: has no suite of TLS 1.2, which clients may use (Set min_version: '1.3', or add for instance ECDHE-RSA-AES128-GCM-SHA256.)
+
+# suites of a version that is not accepted
+resources: {ports: 80}
+service: {tls: {keyfile: a, certfile: b, min_version: 1.3, ciphers: ▸[ECDHE-RSA-AES128-GCM-SHA256]}}
+=> service.tls.ciphers: has no suite of TLS 1.3, which clients may use (Add for instance TLS_AES_128_GCM_SHA256.)
 
 # a service that is a pool
 resources: {ports: 80}

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { parseText, problemLine, sourceOf } from '../../test/support/task-text.ts';
 import { SvcError } from '../shared/errors.ts';
-import { features, refuseUnsupported, unsupportedFeatures } from './unsupported.ts';
+import { edgeProxyAbilities, features, refuseUnsupported, unsupportedFeatures } from './unsupported.ts';
 
 const fieldsOf = (source: string, ...can: readonly string[]): readonly string[] =>
   unsupportedFeatures(parseText(source), { can: new Set(can) }).map(({ field }) => field);
@@ -40,6 +40,15 @@ test.each([
 ])('%s is reported only without the ability', (feature, source, fields) => {
   expect(fieldsOf(source)).toEqual(fields);
   expect(fieldsOf(source, feature)).toEqual([]);
+});
+
+test('with edge proxies, plain HTTP is not redirected and clients need no certificate', () => {
+  const source =
+    'service: {ports: 80, tls: {keyfile: k, certfile: c, client_ca: a}, load_balancer: {http_redirect_port: 8080}}\nresources: {ports: 80}\nrun: b\n';
+  const task = parseText(source);
+  const fields = ['service.load_balancer.http_redirect_port', 'service.tls.client_ca'];
+  expect(unsupportedFeatures(task, edgeProxyAbilities).map(({ field }) => field)).toEqual(fields);
+  expect(unsupportedFeatures(task)).toEqual([]);
 });
 
 test('supported and irrelevant fields are never reported', () => {

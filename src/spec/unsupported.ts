@@ -16,6 +16,8 @@ export const features = [
   'target_qps_per_accelerator',
   'balancer_threads',
   'metrics_port',
+  'http_redirect_port',
+  'client_ca',
 ] as const;
 type Feature = (typeof features)[number];
 
@@ -25,10 +27,14 @@ interface DeployAbilities {
 }
 
 /** What this version supports beyond the basic features. */
-const currentAbilities: DeployAbilities = { can: new Set(['tls', 'target_qps_per_accelerator', 'balancer_threads', 'metrics_port']) };
+const currentAbilities: DeployAbilities = {
+  can: new Set(['tls', 'target_qps_per_accelerator', 'balancer_threads', 'metrics_port', 'http_redirect_port', 'client_ca']),
+};
 
 /** The same with edge proxies, which serve endpoints behind a Service with exactly the endpoints' ports. */
-export const edgeProxyAbilities: DeployAbilities = { can: new Set([...currentAbilities.can].filter((name) => name !== 'metrics_port')) };
+export const edgeProxyAbilities: DeployAbilities = {
+  can: new Set([...currentAbilities.can].filter((name) => !['metrics_port', 'http_redirect_port', 'client_ca'].includes(name))),
+};
 
 interface UnsupportedFeature {
   readonly field: string;
@@ -124,6 +130,18 @@ function serviceFeatures({ service }: Task): readonly RequestedFeature[] {
       'service.load_balancer.metrics_port',
       loadBalancer.metricsPort !== undefined,
       'With high_availability the balancers are in the cluster, not on one machine; leave it out: svc serve metrics NAME has the metrics of all of them.',
+    ),
+    requestedFeature(
+      'http_redirect_port',
+      'service.load_balancer.http_redirect_port',
+      loadBalancer.httpRedirectPort !== undefined,
+      'With high_availability clients reach only the ports of endpoints; leave it out.',
+    ),
+    requestedFeature(
+      'client_ca',
+      'service.tls.client_ca',
+      service.tls?.clientCa !== undefined,
+      'With high_availability the balancers do not check certificates of clients; leave it out.',
     ),
   ];
 }

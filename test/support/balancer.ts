@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, inject } from 'vitest';
 import { passSettings, readLoadBalancer } from '../../src/domain/load-balancer.ts';
 import type { BalancerConfig, BalancerReplica, BalancerReport } from '../../src/domain/balancer-link.ts';
+import { tlsRules } from '../../src/domain/tls-rules.ts';
 import { entryPath } from '../../src/shared/program-files.ts';
 import { makeTempHome, removeTempHome, withTempHome } from './temp-home.ts';
 import { signalAll } from './signal-all.ts';
@@ -243,6 +244,7 @@ export function balancerConfig(dir: string, changes: Partial<BalancerConfig> = {
     accessLog: join(dir, 'access.log'),
     metricsSocket: join(dir, 'm.sock'),
     tls: null,
+    tlsRules: tlsRules({}),
     protocol: 'auto',
     ...passSettings(readLoadBalancer({})),
     firstByteTimeoutMs: 20_000,

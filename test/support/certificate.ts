@@ -12,6 +12,8 @@ export interface CertificateOptions {
   readonly notAfter?: number;
   /** Bits of an RSA key; default: a P-256 key. */
   readonly rsaBits?: number;
+  /** Default: `localhost`. */
+  readonly subject?: string;
 }
 
 // Object identifiers, encoded: ecdsa-with-SHA256, sha256WithRSAEncryption with its NULL, commonName, subjectAltName.
@@ -39,12 +41,17 @@ function pem(label: string, content: Buffer): string {
  * A certificate for `localhost` and 127.0.0.1, signed by its own new key. By default it is valid for all times that
  * occur in tests.
  */
-export function selfSigned({ notBefore = Date.UTC(2000), notAfter = Date.UTC(2200), rsaBits }: CertificateOptions = {}): KeyAndCertificate {
+export function selfSigned({
+  notBefore = Date.UTC(2000),
+  notAfter = Date.UTC(2200),
+  rsaBits,
+  subject = 'localhost',
+}: CertificateOptions = {}): KeyAndCertificate {
   const isRsa = rsaBits !== undefined;
   const pair = isRsa ? generateKeyPairSync('rsa', { modulusLength: rsaBits }) : generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const { privateKey, publicKey } = pair;
   const algorithm = sequence(isRsa ? rsaSha256 : ecdsaSha256);
-  const name = sequence(der(0x31, sequence(commonName, der(0x0c, Buffer.from('localhost')))));
+  const name = sequence(der(0x31, sequence(commonName, der(0x0c, Buffer.from(subject)))));
   const names = sequence(der(0x82, Buffer.from('localhost')), der(0x87, Buffer.from([127, 0, 0, 1])));
   const signed = sequence(
     der(0xa0, der(0x02, Buffer.from([2]))),

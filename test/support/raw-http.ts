@@ -11,8 +11,9 @@ export class RawClient {
   ended: 'end' | 'reset' | undefined;
   readonly socket: Socket;
 
-  constructor(port: number) {
-    this.socket = connect({ host: '127.0.0.1', port, noDelay: true, allowHalfOpen: true });
+  /** `localAddress`: of this machine's loopback, for a client with an address of its own. */
+  constructor(port: number, localAddress = '127.0.0.1') {
+    this.socket = connect({ host: '127.0.0.1', port, localAddress, noDelay: true, allowHalfOpen: true });
     this.socket.on('data', (bytes: Buffer) => {
       this.received += bytes.toString('latin1');
     });

@@ -30,6 +30,16 @@ export const lastRequestMs = 2_000;
 /** Limit of requests read before the current one is answered; beyond it, the balancer stops reading the client. */
 const maxPipelinedBytes = 65_536;
 
+/** What is special about a connection. */
+export interface ClientOptions {
+  /** From the PROXY header; without one, the connection has the client's address. */
+  readonly address?: string | undefined;
+  /** Of the client's verified certificate, if it needs one. */
+  readonly subject?: string | undefined;
+  /** Answers each request; without it, requests go to replicas. */
+  readonly answer?: ((head: RequestHead) => BalancerResponse) | undefined;
+}
+
 /** One connection of a client: reads requests off it one after the other and gives each to an exchange. */
 export class ClientConnection implements RequestSink, ExchangeClient, Http1ReplyOwner, TransportUser, Timed {
   readonly forwarded: ForwardedClient;
@@ -39,6 +49,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
   readonly #transport: Transport;
   readonly #context: BalancerContext;
   readonly #onClosed: (connection: ClientConnection) => void;
+  readonly #answer: ClientOptions['answer'];
   readonly #parser: RequestParser;
   readonly #writer: MessageWriter;
   #exchange: Exchange | undefined;
@@ -53,15 +64,21 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
   /** See `#waitUntilSent`. */
   #isOverdue = false;
 
-  constructor(socket: Socket, context: BalancerContext, onClosed: (connection: ClientConnection) => void) {
+  constructor(
+    socket: Socket,
+    context: BalancerContext,
+    onClosed: (connection: ClientConnection) => void,
+    { address, answer, subject }: ClientOptions,
+  ) {
     this.#context = context;
+    this.#answer = answer;
     this.#onClosed = onClosed;
     const isSecure = isEncrypted(socket);
     this.#transport = isSecure ? new StreamTransport(socket) : new HandleTransport(socket);
     this.#parser = new RequestParser(this, context.headLimits);
     this.#writer = new MessageWriter(this.#transport);
     this.reply = new Http1Reply(this.#writer, this);
-    this.forwarded = forwardedClient(this.#transport.remoteAddress, isSecure, context.trustedProxies);
+    this.forwarded = forwardedClient(address ?? this.#transport.remoteAddress, isSecure, context.trustedProxies, subject);
     this.deadlineAt = context.deadlines.in(headTimeoutMs);
     context.deadlines.add(this);
     this.#transport.start(this);
@@ -90,8 +107,10 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
   // ---- RequestSink
 
   requestHead(head: RequestHead): void {
+    if (this.#answer !== undefined) return this.#reply(this.#answer(head), head);
     this.reply.begin(head);
     this.#exchange = new Exchange(this.#context, this, head);
+    return undefined;
   }
 
   body(bytes: Buffer, from: number, to: number): void {
@@ -275,10 +294,10 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
 
   // ---- Ends
 
-  /** Answers a request that could not be read to its end. */
-  #reply(response: BalancerResponse): void {
-    const record = recordUnread(this.#context, this, response);
-    this.#writer.text(writeBalancerResponse(response, undefined, record.requestId, false));
+  /** Answers a request of which nothing more is read. */
+  #reply(response: BalancerResponse, head?: RequestHead): void {
+    const record = recordUnread(this.#context, this, response, head);
+    this.#writer.text(writeBalancerResponse(response, head, record.requestId, false));
     this.#writer.flush();
     this.#closeAfterReply();
     this.#context.requestEnded(record);

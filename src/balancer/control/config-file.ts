@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { BalancerConfig, RequestQueueLimits } from '../../domain/balancer-link.ts';
 import { passedSettings, type PassedSettings } from '../../domain/load-balancer.ts';
 import { loadBalancingPolicies, replicaProtocols } from '../../domain/task.ts';
+import { tlsSuites, tlsVersions } from '../../domain/tls-rules.ts';
 import { isAddressRange } from '../../shared/address-range.ts';
 import { messageOf, SvcError } from '../../shared/errors.ts';
 import { fingerprint } from '../../shared/hex.ts';
@@ -66,7 +67,8 @@ const checks = {
   lastReplicasFile: isText,
   accessLog: isText,
   metricsSocket: isText,
-  tls: orNull(shaped({ keyFile: isText, certFile: isText })),
+  tls: orNull(shaped({ keyFile: isText, certFile: isText, clientCaFile: (value) => value === undefined || isText(value) })),
+  tlsRules: shaped({ minVersion: oneOf(tlsVersions), ciphers: eachIs(oneOf(tlsSuites)) }),
   protocol: oneOf(replicaProtocols),
   queue: shaped(queueChecks),
   retryAfterSeconds: isAmount,

@@ -1,6 +1,7 @@
 import type { BalancerConfig, SuspectReason } from '../../domain/balancer-link.ts';
 import type { AddressRange } from '../../shared/address-range.ts';
 import type { Clock } from '../../shared/clock.ts';
+import type { Admission } from '../client/admission.ts';
 import type { FileBudget } from '../board/file-budget.ts';
 import type { AccessRecord } from '../access-log/access-record.ts';
 import type { Deadlines } from '../transport/deadlines.ts';
@@ -18,6 +19,7 @@ export interface BalancerContext {
   readonly headLimits: HeadLimits;
   /** From the config: addresses of proxies whose `X-Forwarded-*` fields the balancer trusts. */
   readonly trustedProxies: readonly AddressRange[];
+  readonly admission: Admission;
   readonly clock: Clock;
   readonly deadlines: Deadlines;
   readonly files: FileBudget;

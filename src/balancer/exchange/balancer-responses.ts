@@ -17,6 +17,18 @@ export function refusal(fault: Fault): BalancerResponse {
 /** The client was too slow with its head or its body. */
 export const requestTimeout: BalancerResponse = { status: 408, code: 'request_timeout', message: 'The request did not arrive in time.' };
 
+/** Plain HTTP at the port that leads to the endpoint: the same request belongs to `location`. */
+export function httpsRequired(location: string): BalancerResponse {
+  return { status: 308, code: 'https_required', message: 'This endpoint speaks TLS: use https.', location };
+}
+
+/** The request is for a host that is no name of the endpoint. */
+export const unknownHost: BalancerResponse = {
+  status: 421,
+  code: 'unknown_host',
+  message: 'The certificate of this endpoint has no such name.',
+};
+
 /** The process already serves the maximum number of connections. */
 export function overloaded(config: BalancerConfig): BalancerResponse {
   return { status: 503, code: 'overloaded', message: 'Too many connections are open.', retryAfter: config.retryAfterSeconds };

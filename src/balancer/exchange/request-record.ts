@@ -8,7 +8,7 @@ import { randomHex } from '../../shared/hex.ts';
 import { FieldKind } from '../http1/field-kinds.ts';
 
 /** Makes the record of a request whose head has just been read. */
-export function recordArrival(context: BalancerContext, client: ExchangeClient, head: RequestHead): AccessRecord {
+export function recordArrival(context: BalancerContext, client: Asking, head: RequestHead): AccessRecord {
   const record = openFor(context, client);
   record.requestId = givenRequestId(head) ?? context.newRequestId();
   record.traceId = givenTraceId(head);
@@ -17,10 +17,10 @@ export function recordArrival(context: BalancerContext, client: ExchangeClient, 
   return record;
 }
 
-/** Makes the record of a request that the balancer answered without an `Exchange`. */
-export function recordUnread(context: BalancerContext, client: Asking, response: BalancerResponse): AccessRecord {
-  const record = openFor(context, client);
-  record.requestId = context.newRequestId();
+/** Makes the record of a request that the balancer answered without an `Exchange`. `head`: if it was read. */
+export function recordUnread(context: BalancerContext, client: Asking, response: BalancerResponse, head?: RequestHead): AccessRecord {
+  const record = head === undefined ? openFor(context, client) : recordArrival(context, client, head);
+  if (head === undefined) record.requestId = context.newRequestId();
   record.status = response.status;
   record.code = response.code;
   record.outcome = isClientFault(response.status) ? 'refused' : 'unavailable';

@@ -8,15 +8,19 @@ export interface BalancerResponse {
   readonly message: string;
   /** In seconds. */
   readonly retryAfter?: number;
+  /** A URL of visible ASCII characters. */
+  readonly location?: string;
 }
 
 const reasons: Readonly<Record<number, string>> = {
+  308: 'Permanent Redirect',
   400: 'Bad Request',
   405: 'Method Not Allowed',
   408: 'Request Timeout',
   413: 'Content Too Large',
   414: 'URI Too Long',
   417: 'Expectation Failed',
+  421: 'Misdirected Request',
   431: 'Request Header Fields Too Large',
   500: 'Internal Server Error',
   501: 'Not Implemented',
@@ -39,11 +43,12 @@ export function writeBalancerResponse(
   requestId: string,
   isPersistent: boolean,
 ): string {
-  const { status, code, message, retryAfter } = response;
+  const { status, code, message, retryAfter, location } = response;
   const type = isClientFault(status) ? 'invalid_request_error' : 'server_error';
   const body = `${JSON.stringify({ error: { message, type, code } })}\n`;
   let out = `HTTP/1.1 ${status} ${reasons[status] ?? 'Error'}\r\nContent-Type: application/json\r\nContent-Length: ${utf8Length(body)}\r\n`;
   if (status === 405) out += `Allow: ${servedMethods}\r\n`;
+  if (location !== undefined) out += `Location: ${location}\r\n`;
   if (retryAfter !== undefined) out += `Retry-After: ${retryAfter}\r\n`;
   out += `X-Svc-Reason: ${code}\r\nX-Request-Id: ${requestId}\r\n`;
   if (!isPersistent) out += 'Connection: close\r\n';

@@ -51,6 +51,16 @@ test('forwarding fields of a trusted proxy pass, and its address extends the cha
   ]);
 });
 
+test('the subject of a certificate is passed on, and never one from a request', () => {
+  const head = headOf('GET / HTTP/1.1\r\nHost: a\r\nX-Svc-Client-Subject: CN=root\r\n\r\n');
+  const lines = (subject?: string): readonly string[] =>
+    forwardRequestHead(head, { address: '10.0.0.9', proto: 'https', isTrusted: true, subject }, 'id-1')
+      .split('\r\n')
+      .filter((line) => /subject/i.test(line));
+  expect(lines('CN=alice')).toEqual(['X-Svc-Client-Subject: CN=alice']);
+  expect(lines()).toEqual([]);
+});
+
 test('a trusted proxy with absent or ambiguous forwarding fields is treated like a client', () => {
   expect(forwarded('GET / HTTP/1.1\r\nHost: a\r\n\r\n', true)).toEqual(['GET / HTTP/1.1', 'Host: a', ...own]);
   const twice = 'X-Forwarded-Proto: https\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: b\r\nX-Forwarded-Host: c\r\n';

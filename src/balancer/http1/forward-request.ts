@@ -8,6 +8,8 @@ export interface ForwardedClient {
   /** Without brackets. */
   readonly address: string;
   readonly proto: 'http' | 'https';
+  /** Of the client's verified certificate; visible ASCII. Undefined when clients need none. */
+  readonly subject?: string | undefined;
   /** Whether the client is a trusted proxy. If so, its forwarding fields are extended, otherwise replaced. */
   readonly isTrusted: boolean;
 }
@@ -45,6 +47,8 @@ export function forwardRequestHead(head: RequestHead, client: ForwardedClient, r
   out += client.isTrusted
     ? forwardingLines(head, client, host)
     : `X-Forwarded-For: ${client.address}\r\nX-Forwarded-Proto: ${client.proto}\r\nX-Forwarded-Host: ${host}\r\n`;
+  // The balancer forwards no field of that name, so a client cannot forge it.
+  if (client.subject !== undefined) out += `X-Svc-Client-Subject: ${client.subject}\r\n`;
   return `${out}X-Request-Id: ${requestId}\r\n\r\n`;
 }
 

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import { recordUnread } from '../exchange/request-record.ts';
 import type { BalancerContext } from '../exchange/balancer-context.ts';
 import type { Timed } from '../transport/deadlines.ts';
+import type { ClientOptions } from '../client/client-connection.ts';
 import { forwardedClient } from '../client/forwarded-client.ts';
 import type { ForwardedClient } from '../http1/forward-request.ts';
 import type { BalancerResponse } from '../http1/balancer-response.ts';
@@ -47,14 +48,19 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
   #idleUntil: number;
   #isClosed = false;
 
-  /** `socket`: the next bytes on it are the client's preface. */
-  constructor(socket: Socket, context: BalancerContext, onClosed: (connection: Http2Connection) => void) {
+  /** `socket`: the next bytes on it are the client's preface. `address`: from the PROXY header, if there was one. */
+  constructor(
+    socket: Socket,
+    context: BalancerContext,
+    onClosed: (connection: Http2Connection) => void,
+    { address, subject }: Pick<ClientOptions, 'address' | 'subject'>,
+  ) {
     this.context = context;
     this.#socket = socket;
     this.#onClosed = onClosed;
     const { deadlines, trustedProxies, config } = context;
     const isSecure = isEncrypted(socket);
-    this.forwarded = forwardedClient(socket.remoteAddress, isSecure, trustedProxies);
+    this.forwarded = forwardedClient(address ?? socket.remoteAddress, isSecure, trustedProxies, subject);
     this.work = new UsefulWork(deadlines.now);
     this.#idleUntil = deadlines.in(firstRequestMs);
     this.deadlineAt = deadlines.in(checkIntervalMs);

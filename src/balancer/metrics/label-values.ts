@@ -34,9 +34,18 @@ export type ConnectFailure = (typeof connectFailures)[number];
 export const refusedForFiles = ['client_connection', 'stream', 'replica_connection'] as const;
 export type RefusedForFiles = (typeof refusedForFiles)[number];
 
+/**
+ * Why a client's connection was closed before its first request. `address`: it is not in `allow`. `proxy_header`: the PROXY header of a
+ * proxy is missing or invalid.
+ */
+export const refusals = ['address', 'proxy_header'] as const;
+export type Refusal = (typeof refusals)[number];
+
 /** The codes of `balancer-responses.ts` that are no message faults; a test keeps both equal. */
 const ownReasons = [
   'request_timeout',
+  'https_required',
+  'unknown_host',
   'overloaded',
   'no_ready_replica',
   'queue_full',

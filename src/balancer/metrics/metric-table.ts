@@ -1,4 +1,4 @@
-import { connectFailures, refusedForFiles, retryReasons } from './label-values.ts';
+import { connectFailures, refusals, refusedForFiles, retryReasons } from './label-values.ts';
 
 /**
  * For whole requests, s: from a quick answer's share in the balancer to ten minutes of generated text. About three per
@@ -107,6 +107,15 @@ export const metricTable = {
   sent: own('sent_bytes', 'counter', 'Bodies of responses, without framing.'),
   clientConnections: own('client_connections', 'gauge', 'Open connections of clients.'),
   clientConnectionsOpened: own('client_connections_opened', 'counter', 'Connections that clients opened.'),
+  refused: own(
+    'refused_connections',
+    'counter',
+    'Connections of clients that were closed before a request, by why: its `address` is not in `load_balancer.allow`, or its `proxy_header` is missing or invalid.',
+    ['reason'],
+    {
+      initial: refusals,
+    },
+  ),
   replicaConnections: own('replica_connections', 'gauge', 'Open connections to replicas, idle ones included.'),
   replicaConnectionsOpened: own('replica_connections_opened', 'counter', 'Connections that were opened to replicas.'),
   tlsHandshakes: own('tls_handshakes', 'counter', 'TLS handshakes of clients that succeeded.'),

@@ -1,4 +1,4 @@
-import { codeLabels, connectFailures, refusedForFiles, rejectReasons, retryReasons } from './label-values.ts';
+import { codeLabels, connectFailures, refusals, refusedForFiles, rejectReasons, retryReasons } from './label-values.ts';
 import { blockOf, noSlot, replicaBlock, replicaCells, threadCells, threadCellSizes, type ThreadCell } from './row-layout.ts';
 import type { Samples } from './samples.ts';
 import { SlotBlocks } from './slot-blocks.ts';
@@ -16,6 +16,9 @@ const plainCells = [
   'tlsFailures',
   'logLinesLost',
 ] as const satisfies readonly ThreadCell[];
+
+/** Cells with one count for each reason of a list. */
+type ReasonCell = 'retries' | 'connectFailures' | 'refused' | 'rejected';
 
 const labelOfNone = 'none';
 
@@ -43,6 +46,7 @@ export class MetricsReader {
     this.#addReasons(samples, 'connectFailures', connectFailures, true);
     const refused = this.#sum(threadCells.refusedForFiles, refusedForFiles.length);
     for (const [index, kind] of refusedForFiles.entries()) samples.add('refusedForFiles', refused[index] ?? 0, { kind });
+    this.#addReasons(samples, 'refused', refusals, true);
     this.#addReasons(samples, 'rejected', rejectReasons, false);
     for (const cell of ['duration', 'firstByte', 'queueWait'] as const) {
       const cells = this.#sum(threadCells[cell], threadCellSizes[cell]);
@@ -52,7 +56,7 @@ export class MetricsReader {
     this.#addReplicas(samples);
   }
 
-  #addReasons(samples: Samples, cell: 'retries' | 'connectFailures' | 'rejected', reasons: readonly string[], withZeros: boolean): void {
+  #addReasons(samples: Samples, cell: ReasonCell, reasons: readonly string[], withZeros: boolean): void {
     const counts = this.#sum(threadCells[cell], reasons.length);
     for (const [index, reason] of reasons.entries()) {
       const count = counts[index] ?? 0;

@@ -4,10 +4,12 @@ import { bucketOf, delayBounds, durationBounds } from './metric-table.ts';
 import {
   codeIndexOf,
   connectFailures,
+  refusals,
   refusedForFiles,
   rejectIndexOf,
   retryReasons,
   type ConnectFailure,
+  type Refusal,
   type RefusedForFiles,
   type RetryReason,
 } from './label-values.ts';
@@ -66,6 +68,10 @@ export class ThreadMetrics {
 
   refusedForFiles(what: RefusedForFiles): void {
     this.#add(threadCells.refusedForFiles + refusedForFiles.indexOf(what), 1);
+  }
+
+  connectionRefused(why: Refusal): void {
+    this.#add(threadCells.refused + refusals.indexOf(why), 1);
   }
 
   ejected(slot: number): void {

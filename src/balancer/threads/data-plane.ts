@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import type { BalancerConfig, SuspectReason } from '../../domain/balancer-link.ts';
-import { parseAddressRange } from '../../shared/address-range.ts';
+import { messageOf } from '../../shared/errors.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Logger } from '../../shared/log.ts';
 import type { Random } from '../../shared/random.ts';
@@ -8,15 +8,18 @@ import { AccessLog } from '../access-log/access-log.ts';
 import type { BalancerContext } from '../exchange/balancer-context.ts';
 import type { BoardRow } from '../board/board.ts';
 import { FileBudget, type FileLimits } from '../board/file-budget.ts';
+import { Admission, rangesOf } from '../client/admission.ts';
 import { ClientConnection } from '../client/client-connection.ts';
 import { Deadlines } from '../transport/deadlines.ts';
-import { Listener, type ServedConnection } from './listener.ts';
+import { HttpsRedirect } from '../tls/https-redirect.ts';
+import { Listener, type Accepted, type ServedConnection } from './listener.ts';
 import { ThreadMetrics } from '../metrics/thread-metrics.ts';
 import { sampleThread } from '../metrics/thread-sampler.ts';
 import { PausedClients } from '../transport/paused-clients.ts';
 import { createPolicy } from '../policy/policies.ts';
 import { SharedCounters, SharedQueueTally } from '../board/shared-counters.ts';
 import type { SetOrder } from './thread-messages.ts';
+import type { RequestHead } from '../http1/request-head.ts';
 import { ReplicaSet } from '../replicas/replica-set.ts';
 import { createRequestIds } from '../exchange/request-record.ts';
 import { RetryBudget } from '../exchange/retry-budget.ts';
@@ -50,9 +53,15 @@ export class DataPlane {
   readonly #accessLog: AccessLog;
   readonly #listener: Listener;
   readonly #tls: TlsTerminator | undefined;
+  readonly #redirect: HttpsRedirect | undefined;
+  readonly #logger: Logger;
 
   constructor({ config, tls, clock, random, logger, row, metricsRow, limits, suspect, held }: DataPlaneDeps) {
-    this.#tls = tls === undefined ? undefined : new TlsTerminator(tls);
+    this.#tls = tls === undefined ? undefined : new TlsTerminator(tls, config.tlsRules);
+    // One thread is enough for it.
+    const redirects = config.httpRedirectPort !== null && row.thread === 0;
+    this.#redirect = tls === undefined || !redirects ? undefined : new HttpsRedirect(tls);
+    this.#logger = logger;
     const deadlines = new Deadlines(clock);
     const files = new FileBudget(row, limits, deadlines);
     const metrics = new ThreadMetrics(metricsRow);
@@ -78,7 +87,8 @@ export class DataPlane {
     this.#context = {
       config,
       headLimits: { lineBytes: config.maxRequestLineBytes, headBytes: config.maxHeaderBytes, fields: config.maxHeaderCount },
-      trustedProxies: config.trustedProxies.flatMap((text) => parseAddressRange(text) ?? []),
+      trustedProxies: rangesOf(config.trustedProxies),
+      admission: new Admission(config, metrics),
       clock,
       deadlines,
       files,
@@ -96,7 +106,7 @@ export class DataPlane {
       suspect,
       crashed,
     };
-    this.#listener = new Listener(this.#context, { serve: (socket, onClosed) => this.#serve(socket, onClosed) });
+    this.#listener = new Listener(this.#context, { serve: (...accepted) => this.#serve(...accepted) });
   }
 
   apply({ replicas, isKnown, expected }: Pick<SetOrder, 'replicas' | 'isKnown' | 'expected'>): void {
@@ -107,10 +117,20 @@ export class DataPlane {
 
   renewTls(material: TlsMaterial): void {
     this.#tls?.renew(material);
+    this.#redirect?.renew(material);
   }
 
-  listen(sources: readonly Listening[]): Promise<{ readonly port: number; readonly fds: readonly number[] }> {
-    return this.#listener.listen(sources);
+  /** See `Listener.listen`. The first thread also answers at the port for plain HTTP. */
+  async listen(sources: readonly Listening[]): Promise<{ readonly port: number; readonly fds: readonly number[] }> {
+    const listening = await this.#listener.listen(sources);
+    const { httpRedirectPort: port } = this.#context.config;
+    if (port !== null && this.#redirect !== undefined) {
+      this.#redirect.port = listening.port;
+      void this.#listener.listenForRedirects(port, (error) => {
+        this.#logger.error(`Port ${port} (load_balancer.http_redirect_port) is tried until it is free: ${messageOf(error)}`);
+      });
+    }
+    return listening;
   }
 
   /** Takes no more requests, lets running requests finish within `graceMs`, and writes out pending output. */
@@ -126,10 +146,15 @@ export class DataPlane {
     await this.#accessLog.close();
   }
 
-  #serve(socket: Socket, onClosed: (connection: ServedConnection) => void): ServedConnection {
+  #serve(socket: Socket, onClosed: (connection: ServedConnection) => void, accepted: Accepted): ServedConnection {
+    const { hasProxyHeader, isForRedirect } = accepted;
+    const redirect = this.#redirect;
+    const tls = isForRedirect ? undefined : this.#tls;
+    const answer = isForRedirect && redirect !== undefined ? (head: RequestHead) => redirect.responseTo(head) : undefined;
+    const mayBeHttp2 = this.#context.config.protocol === 'h2c' && !isForRedirect;
     // Where only HTTP/1 is spoken, no code checks the first bytes before the engine does.
-    const isPlain = this.#tls === undefined && this.#context.config.protocol !== 'h2c';
-    if (isPlain) return new ClientConnection(socket, this.#context, onClosed);
-    return new NegotiatedConnection(socket, this.#context, this.#tls, onClosed);
+    const isPlain = !hasProxyHeader && tls === undefined && !mayBeHttp2;
+    if (isPlain) return new ClientConnection(socket, this.#context, onClosed, { answer });
+    return new NegotiatedConnection(socket, this.#context, { tls, mayBeHttp2, hasProxyHeader, answer }, onClosed);
   }
 }

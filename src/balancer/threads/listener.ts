@@ -17,7 +17,18 @@ export interface ServedConnection {
 }
 
 /** Begins to serve a client's socket; `onClosed` is called once when its connection is closed. */
-type ServeSocket = (socket: Socket, onClosed: (connection: ServedConnection) => void) => ServedConnection;
+type ServeSocket = (socket: Socket, onClosed: (connection: ServedConnection) => void, accepted: Accepted) => ServedConnection;
+
+/** How a connection arrived. */
+export interface Accepted {
+  /** At the port for plain HTTP whose clients are sent to the endpoint. */
+  readonly isForRedirect: boolean;
+  /** It comes from a proxy, and its first bytes are to be a PROXY header. The client's address is not checked yet. */
+  readonly hasProxyHeader: boolean;
+}
+
+/** How often a busy redirect port is tried again. */
+const retryMs = 5_000;
 
 /** Connections beyond the limit that get a refusal; any beyond these are reset. */
 const maxRejected = 64;
@@ -42,10 +53,32 @@ export class Listener {
 
   /** Resolves with the port and the numbers of the sockets. Rejects with the system's error, such as EADDRINUSE. */
   async listen(sources: readonly Listening[]): Promise<{ readonly port: number; readonly fds: readonly number[] }> {
-    const { crashed, config } = this.#context;
-    const options = { host: config.host, onConnection: (socket: Socket) => this.#accept(socket), onError: crashed };
-    this.#sockets = await Promise.all(sources.map((one) => ListeningSocket.open(one, options)));
+    this.#sockets = await Promise.all(sources.map((one) => this.#open(one, false)));
     return { port: this.#sockets[0]?.port ?? 0, fds: this.#sockets.flatMap(({ fd }) => fd ?? []) };
+  }
+
+  /**
+   * Also accepts at a port whose clients are sent to the endpoint. Never fails: the endpoint serves without it, and a busy
+   * port is tried until it is free. A successor opens its own socket and shares the port.
+   */
+  async listenForRedirects(port: number, onBusy: (error: unknown) => void): Promise<void> {
+    const { counters, clock } = this.#context;
+    try {
+      const socket = await this.#open({ port }, true);
+      if (counters.isDraining) socket.close();
+      else this.#sockets = [...this.#sockets, socket];
+    } catch (error) {
+      onBusy(error);
+      clock.after(retryMs, () => {
+        if (!counters.isDraining) void this.listenForRedirects(port, () => undefined);
+      });
+    }
+  }
+
+  #open(source: Listening, isForRedirect: boolean): Promise<ListeningSocket> {
+    const { crashed, config } = this.#context;
+    const onConnection = (socket: Socket): void => this.#accept(socket, isForRedirect);
+    return ListeningSocket.open(source, { host: config.host, onConnection, onError: crashed });
   }
 
   /** Accepts no more connections and lets running requests finish; after `graceMs` it closes them. */
@@ -79,23 +112,29 @@ export class Listener {
     for (const connection of this.#connections) connection.destroy();
   }
 
-  #accept(socket: Socket): void {
+  #accept(socket: Socket, isForRedirect: boolean): void {
     this.#context.metrics.connectionOpened();
-    const { files } = this.#context;
-    if (!files.hasRoomForClient) return this.#reject(socket);
-    const connection = this.#options.serve(socket, (closed) => this.#forget(closed));
+    const { files, admission } = this.#context;
+    const hasProxyHeader = admission.isProxy(socket.remoteAddress);
+    if (!hasProxyHeader && !admission.admits(socket.remoteAddress)) {
+      socket.resetAndDestroy();
+      return undefined;
+    }
+    const accepted = { isForRedirect, hasProxyHeader };
+    if (!files.hasRoomForClient) return this.#reject(socket, accepted);
+    const connection = this.#options.serve(socket, (closed) => this.#forget(closed), accepted);
     this.#connections.add(connection);
     files.setClients(this.#connections.size);
     return undefined;
   }
 
-  #reject(socket: Socket): void {
+  #reject(socket: Socket, accepted: Accepted): void {
     this.#context.metrics.refusedForFiles('client_connection');
     if (this.#rejected.size >= maxRejected) {
       socket.resetAndDestroy();
       return;
     }
-    const connection = this.#options.serve(socket, (closed) => this.#rejected.delete(closed));
+    const connection = this.#options.serve(socket, (closed) => this.#rejected.delete(closed), accepted);
     this.#rejected.add(connection);
     connection.reject(overloaded(this.#context.config));
   }

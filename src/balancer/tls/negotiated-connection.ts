@@ -1,45 +1,66 @@
 import type { Socket } from 'node:net';
 import { recordUnread } from '../exchange/request-record.ts';
 import type { BalancerContext } from '../exchange/balancer-context.ts';
-import { ClientConnection, lastRequestMs } from '../client/client-connection.ts';
+import { ClientConnection, lastRequestMs, type ClientOptions } from '../client/client-connection.ts';
 import type { Timed } from '../transport/deadlines.ts';
 import { Http2Connection } from '../http2/http2-connection.ts';
 import { forwardedClient } from '../client/forwarded-client.ts';
+import { readProxyHeader, type ProxyHeader } from '../client/proxy-header.ts';
 import type { BalancerResponse } from '../http1/balancer-response.ts';
 import type { ServedConnection } from '../threads/listener.ts';
+import { subjectOf } from './client-subject.ts';
 import type { TlsTerminator } from './tls-terminator.ts';
 
 /** Limit until the client's protocol is known, including the TLS handshake. */
 const negotiationMs = 10_000;
 
+/** Limit for a whole PROXY header: a proxy sends it at once. */
+const proxyHeaderMs = 5_000;
+
 /** For clients of plain HTTP at a port that speaks TLS. */
 const tlsRequiredMessage = 'This endpoint speaks TLS: use https.\n';
 const tlsRequiredResponse = `HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: ${tlsRequiredMessage.length}\r\nConnection: close\r\n\r\n${tlsRequiredMessage}`;
 
-/** A client's connection whose protocol is detected by its first bytes and, under TLS, by ALPN. */
+/** What the first bytes of a connection may be. */
+interface Expected extends Pick<ClientOptions, 'answer'> {
+  /** Undefined when the port has none. */
+  readonly tls: TlsTerminator | undefined;
+  /** Without TLS. */
+  readonly mayBeHttp2: boolean;
+  /** The address in it must be allowed. */
+  readonly hasProxyHeader: boolean;
+}
+
+/**
+ * A client's connection that begins with a PROXY header, or whose protocol is detected by its first bytes and, under
+ * TLS, by ALPN.
+ */
 export class NegotiatedConnection implements ServedConnection, Timed {
   deadlineAt: number;
   readonly #socket: Socket;
   readonly #context: BalancerContext;
-  readonly #tls: TlsTerminator | undefined;
+  readonly #expected: Expected;
   readonly #onClosed: (connection: ServedConnection) => void;
   #served: ServedConnection | undefined;
+  /** From the PROXY header. */
+  #address: string | undefined;
+  #awaitsProxyHeader = false;
   #isHandshaking = false;
   #shutdown: 'drain' | 'handOver' | undefined;
 
-  /** `tls`: undefined when the endpoint has none. */
-  constructor(socket: Socket, context: BalancerContext, tls: TlsTerminator | undefined, onClosed: (connection: ServedConnection) => void) {
+  constructor(socket: Socket, context: BalancerContext, expected: Expected, onClosed: (connection: ServedConnection) => void) {
     this.#socket = socket;
     this.#context = context;
-    this.#tls = tls;
+    this.#expected = expected;
     this.#onClosed = onClosed;
-    this.deadlineAt = context.deadlines.in(negotiationMs);
+    this.deadlineAt = context.deadlines.in(expected.hasProxyHeader ? proxyHeaderMs : negotiationMs);
     context.deadlines.add(this);
     // The cause does not matter: `close` follows.
     socket.on('error', () => undefined);
     socket.on('end', this.#onEnd);
     socket.on('close', this.#onClose);
-    peek(socket, (opening) => this.#guarded(() => this.#onOpening(opening)));
+    if (expected.hasProxyHeader) this.#readProxyHeader();
+    else this.#detect();
   }
 
   drain(): void {
@@ -64,24 +85,63 @@ export class NegotiatedConnection implements ServedConnection, Timed {
 
   /** Nothing can be sent before a handshake, and there is no room for a handshake. */
   reject(response: BalancerResponse): void {
-    const isTls = this.#tls !== undefined;
+    const isTls = this.#expected.tls !== undefined;
     const forwarded = forwardedClient(this.#socket.remoteAddress, isTls, []);
     this.#context.requestEnded(recordUnread(this.#context, { protocol: 'h1', forwarded }, response));
     this.destroy();
   }
 
   onDeadline(): void {
+    if (this.#awaitsProxyHeader) this.#context.metrics.connectionRefused('proxy_header');
     this.destroy();
   }
 
+  #readProxyHeader(): void {
+    this.#awaitsProxyHeader = true;
+    const socket = this.#socket;
+    peek(socket, wholeHeader, (header, bytes) => {
+      this.#guarded(() => {
+        this.#awaitsProxyHeader = false;
+        const { metrics, admission, deadlines } = this.#context;
+        if (header === 'invalid') {
+          metrics.connectionRefused('proxy_header');
+          return this.#refuse();
+        }
+        this.#address = header.address;
+        if (!admission.admits(header.address ?? socket.remoteAddress)) return this.#refuse();
+        this.deadlineAt = deadlines.in(negotiationMs);
+        if (bytes.length > header.length) socket.unshift(bytes.subarray(header.length));
+        return this.#detect();
+      });
+    });
+  }
+
+  #refuse(): void {
+    this.#socket.resetAndDestroy();
+    this.#end();
+  }
+
+  #detect(): void {
+    const { tls, mayBeHttp2 } = this.#expected;
+    if (tls === undefined && !mayBeHttp2) return this.#serve(this.#socket, false);
+    return peek(this.#socket, openingOf, (opening, bytes) => {
+      this.#guarded(() => {
+        this.#socket.unshift(bytes);
+        this.#onOpening(opening);
+      });
+    });
+  }
+
   #onOpening(opening: Opening): void {
-    if (this.#tls === undefined) this.#serve(this.#socket, opening === 'http2');
+    const { tls } = this.#expected;
+    if (tls === undefined) this.#serve(this.#socket, opening === 'http2');
     else if (opening === 'tls') {
       this.#isHandshaking = true;
-      this.#tls.secure(this.#socket, (secured) => {
+      tls.secure(this.#socket, (secured) => {
         this.#guarded(() => {
           this.#context.metrics.tlsHandshake(true);
-          this.#serve(secured, secured.alpnProtocol === 'h2');
+          const subject = tls.needsCertificate ? subjectOf(secured) : undefined;
+          this.#serve(secured, secured.alpnProtocol === 'h2', subject);
         });
       });
     } else {
@@ -89,10 +149,14 @@ export class NegotiatedConnection implements ServedConnection, Timed {
     }
   }
 
-  #serve(socket: Socket, isHttp2: boolean): void {
+  #serve(socket: Socket, isHttp2: boolean, subject?: string): void {
     this.#release();
     const onClosed = (): void => this.#onClosed(this);
-    this.#served = isHttp2 ? new Http2Connection(socket, this.#context, onClosed) : new ClientConnection(socket, this.#context, onClosed);
+    const address = this.#address;
+    const { answer } = this.#expected;
+    this.#served = isHttp2
+      ? new Http2Connection(socket, this.#context, onClosed, { address, subject })
+      : new ClientConnection(socket, this.#context, onClosed, { address, answer, subject });
     if (this.#shutdown !== undefined) this.#served[this.#shutdown]?.();
   }
 
@@ -125,6 +189,11 @@ export class NegotiatedConnection implements ServedConnection, Timed {
   }
 }
 
+function wholeHeader(bytes: Buffer): ProxyHeader | 'invalid' | undefined {
+  const header = readProxyHeader(bytes);
+  return header === 'more' ? undefined : header;
+}
+
 type Opening = 'tls' | 'http2' | 'other';
 
 /** The first record of a TLS handshake (RFC 8446, section 5.1). */
@@ -141,17 +210,18 @@ export function openingOf(bytes: Buffer): Opening | undefined {
   return length === preface.length ? 'http2' : undefined;
 }
 
-/** Reads until the protocol is known, then puts all bytes back, pauses the socket and calls `done`. */
-function peek(socket: Socket, done: (opening: Opening) => void): void {
-  let read: Buffer = Buffer.alloc(0);
-  const onData = (bytes: Buffer): void => {
-    read = read.length === 0 ? bytes : Buffer.concat([read, bytes]);
-    const opening = openingOf(read);
-    if (opening === undefined) return;
+/** Reads until `read` finds a result in the first bytes, then pauses the socket and calls `done` with all of them. */
+function peek<Result>(socket: Socket, read: (bytes: Buffer) => Result | undefined, done: (result: Result, bytes: Buffer) => void): void {
+  let bytes: Buffer = Buffer.alloc(0);
+  const onData = (more: Buffer): void => {
+    bytes = bytes.length === 0 ? more : Buffer.concat([bytes, more]);
+    const result = read(bytes);
+    if (result === undefined) return;
     socket.off('data', onData);
     socket.pause();
-    socket.unshift(read);
-    done(opening);
+    done(result, bytes);
   };
   socket.on('data', onData);
+  // An earlier call has paused it.
+  socket.resume();
 }

@@ -2,18 +2,22 @@ import { readFileSync, statSync } from 'node:fs';
 import { tlsRefused } from '../../domain/balancer-link.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { messageOf, SvcError } from '../../shared/errors.ts';
-import { judgeTlsPair, type TlsFault } from '../../shared/system/tls-pair.ts';
+import { judgeClientCa, judgeTlsPair, type TlsFault } from '../../shared/system/tls-pair.ts';
 
-/** The paths of the endpoint's key and certificate chain: PEM. */
+/** The paths of the endpoint's files: PEM. */
 interface TlsPaths {
   readonly keyFile: string;
   readonly certFile: string;
+  /** Certificates of the authorities that clients need one of. */
+  readonly clientCaFile?: string;
 }
 
 /** The key belongs to the certificate. */
 export interface TlsMaterial {
   readonly key: string;
   readonly cert: string;
+  /** Undefined when clients need no certificate; at least one certificate otherwise. */
+  readonly clientCa?: string | undefined;
 }
 
 interface TlsFilesUser {
@@ -37,8 +41,8 @@ interface ReadTlsFiles {
  * by certbot and cert-manager): the path then leads to a different or newer file.
  */
 export function watchTlsFiles(paths: TlsPaths, clock: Clock, user: TlsFilesUser): ReadTlsFiles {
-  const { keyFile, certFile } = paths;
-  const signature = (): string => [keyFile, certFile].map(signatureOf).join(' ');
+  const files = [paths.keyFile, paths.certFile, paths.clientCaFile ?? []].flat();
+  const signature = (): string => files.map(signatureOf).join(' ');
   let seen = signature();
   let loaded = seen;
   const first = readTlsFiles(paths, clock.now());
@@ -67,8 +71,12 @@ function renewedPair(paths: TlsPaths, now: number): TlsMaterial {
 }
 
 function readTlsFiles(paths: TlsPaths, now: number): ReadTlsFiles {
-  const material = { key: readPem(paths.keyFile), cert: readPem(paths.certFile) };
-  const { faults, notInForce } = judgeTlsPair(material.key, material.cert, now);
+  const clientCa = paths.clientCaFile === undefined ? undefined : readPem(paths.clientCaFile);
+  const material = { key: readPem(paths.keyFile), cert: readPem(paths.certFile), clientCa };
+  const { faults: pairFaults, notInForce } = judgeTlsPair(material.key, material.cert, now);
+  // With an empty file, OpenSSL would accept certificates of all the authorities that it knows.
+  const clientFault = clientCa === undefined ? undefined : judgeClientCa(clientCa);
+  const faults = clientFault === undefined ? pairFaults : [...pairFaults, clientFault];
   if (faults.length > 0) throw badCertificate(faults.map((fault) => inWords(fault, paths)).join(' '));
   return { material, notInForce: notInForce === undefined ? undefined : inWords(notInForce, paths) };
 }
@@ -83,9 +91,10 @@ function readPem(path: string): string {
 
 const badCertificate = (why: string): SvcError => new SvcError('SVC_BAD_CERTIFICATE', why);
 
-function inWords({ field, reason, hint }: TlsFault, { keyFile, certFile }: TlsPaths): string {
+function inWords({ field, reason, hint }: TlsFault, { keyFile, certFile, clientCaFile = '' }: TlsPaths): string {
+  const path = { keyfile: keyFile, certfile: certFile, client_ca: clientCaFile }[field];
   const isPair = reason.includes('keyfile');
-  return `The ${field} ${field === 'keyfile' ? keyFile : certFile} ${reason}${isPair ? ` (keyfile: ${keyFile})` : ''}. ${hint}`;
+  return `The ${field} ${path} ${reason}${isPair ? ` (keyfile: ${keyFile})` : ''}. ${hint}`;
 }
 
 /** Changes whenever the path leads to different content. */

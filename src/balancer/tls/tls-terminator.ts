@@ -1,40 +1,37 @@
+import { constants } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { createServer, type SecureContextOptions, type Server, type TLSSocket } from 'node:tls';
+import type { TlsRules } from '../../domain/tls-rules.ts';
 import type { TlsMaterial } from './tls-files.ts';
 
 const handshakeMs = 10_000;
 
-/**
- * With TLS 1.2 only forward secrecy and authenticated encryption: the suites of Mozilla's "intermediate" configuration
- * (version 5.7) that use ECDHE, and those of TLS 1.3.
- */
-const cipherSuites = [
-  'TLS_AES_128_GCM_SHA256',
-  'TLS_AES_256_GCM_SHA384',
-  'TLS_CHACHA20_POLY1305_SHA256',
-  'ECDHE-ECDSA-AES128-GCM-SHA256',
-  'ECDHE-RSA-AES128-GCM-SHA256',
-  'ECDHE-ECDSA-AES256-GCM-SHA384',
-  'ECDHE-RSA-AES256-GCM-SHA384',
-  'ECDHE-ECDSA-CHACHA20-POLY1305',
-  'ECDHE-RSA-CHACHA20-POLY1305',
-].join(':');
-
 /** Terminates the TLS of clients. Open connections keep the certificate that they began with. */
 export class TlsTerminator {
   readonly #server: Server;
+  readonly #rules: TlsRules;
+  /** Whether clients need a certificate. */
+  readonly needsCertificate: boolean;
   /** The callbacks that wait for the end of a handshake, by the addresses of both ends of the connection. */
   readonly #waiting = new Map<string, (socket: TLSSocket) => void>();
 
-  constructor(first: TlsMaterial) {
-    this.#server = createServer({ ...contextOptions(first), ALPNProtocols: ['h2', 'http/1.1'], handshakeTimeout: handshakeMs });
+  constructor(first: TlsMaterial, rules: TlsRules) {
+    this.#rules = rules;
+    this.needsCertificate = first.clientCa !== undefined;
+    this.#server = createServer({
+      ...contextOptions(first, rules),
+      ALPNProtocols: ['h2', 'http/1.1'],
+      handshakeTimeout: handshakeMs,
+      requestCert: this.needsCertificate,
+      rejectUnauthorized: this.needsCertificate,
+    });
     this.#server.on('secureConnection', (socket) => this.#secured(socket));
     // A plain client, an old version, a silent peer: the `close` of its socket reports it.
     this.#server.on('tlsClientError', (_error, socket) => socket.destroy());
   }
 
   renew(material: TlsMaterial): void {
-    this.#server.setSecureContext(contextOptions(material));
+    this.#server.setSecureContext(contextOptions(material, this.#rules));
   }
 
   /** Starts the handshake. Bytes read from `socket` must have been put back. A failure closes it. */
@@ -49,13 +46,16 @@ export class TlsTerminator {
     const ends = endsOf(socket);
     const done = this.#waiting.get(ends);
     this.#waiting.delete(ends);
-    if (done === undefined) socket.destroy();
+    // Node closes a connection without a valid certificate before this.
+    if (done === undefined || (this.needsCertificate && !socket.authorized)) socket.destroy();
     else done(socket);
   }
 }
 
-function contextOptions({ key, cert }: TlsMaterial): SecureContextOptions {
-  return { key, cert, minVersion: 'TLSv1.2', ciphers: cipherSuites };
+function contextOptions({ key, cert, clientCa }: TlsMaterial, { minVersion, ciphers }: TlsRules): SecureContextOptions {
+  // A resumed session would skip the check of a certificate that has expired, or whose authority was removed.
+  const ofClients = clientCa === undefined ? {} : { ca: clientCa, secureOptions: constants.SSL_OP_NO_TICKET };
+  return { ...ofClients, key, cert, minVersion: `TLSv${minVersion}`, ciphers: ciphers.join(':') };
 }
 
 function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {

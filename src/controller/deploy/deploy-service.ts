@@ -15,7 +15,15 @@ import { edgeProxyAbilities, refuseUnsupported } from '../../spec/unsupported.ts
 import type { ServiceRecord } from '../../domain/records.ts';
 import type { DaemonContext } from '../daemon-context.ts';
 import type { ServiceProcesses } from '../supervise/service-processes.ts';
-import { checkMetricsPort, chooseEndpointPort, chooseEdgeProxyPort, claimedPort, firstEndpointPort, firstPortOf } from './endpoint-port.ts';
+import {
+  checkSidePort,
+  sidePortsOf,
+  chooseEndpointPort,
+  chooseEdgeProxyPort,
+  claimedPort,
+  firstEndpointPort,
+  firstPortOf,
+} from './endpoint-port.ts';
 import type { PortClaim } from './port-claims.ts';
 import { takeSnapshot } from '../../provision/files/snapshot.ts';
 import { serviceFiles } from './service-files.ts';
@@ -152,7 +160,7 @@ async function addRecords(
   // On a rented controller machine an endpoint on loopback is useless: its clients are on other machines.
   const isExposed = (request.expose ?? task.service?.expose) === true || context.controllerHost !== undefined;
   const host = isExposed ? '0.0.0.0' : '127.0.0.1';
-  const metricsPort = task.service?.loadBalancer.metricsPort;
+  const sidePorts = task.service === undefined ? [] : sidePortsOf(host, task.service.loadBalancer);
   const requestedPort = request.port ?? task.service?.loadBalancer.port;
   for (let attempt = 1; ; attempt += 1) {
     const taken = new Set((await store.services.list()).map((service) => service.port));
@@ -161,9 +169,9 @@ async function addRecords(
     const others = hasEdgeProxies ? new Map<number, PortClaim>() : context.ports.others();
     // Services missing from this database still serve on their ports.
     if (!hasEdgeProxies) for (const { port } of context.ports.own()) taken.add(port);
-    if (metricsPort !== undefined) {
-      await checkMetricsPort(metricsPort, new Set([...taken, ...others.keys()]));
-      taken.add(metricsPort);
+    for (const sidePort of sidePorts) {
+      await checkSidePort(sidePort, new Set([...taken, ...others.keys()]));
+      taken.add(sidePort.port);
     }
     // The firewall of a rented controller machine admits clients only at the first ports of the range.
     const first = context.controllerHost === undefined ? firstPortOf(context.paths.home) : firstEndpointPort;

@@ -1,8 +1,10 @@
 import { once } from 'node:events';
+import { readLoadBalancer } from '../../domain/load-balancer.ts';
 import { createServer, type Server } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import {
-  checkMetricsPort,
+  checkSidePort,
+  sidePortsOf,
   chooseEndpointPort,
   claimedPort,
   firstEndpointPort,
@@ -64,14 +66,25 @@ test('a requested port that is busy or belongs to another service is refused', a
 
 test('a metrics port that is busy or an endpoint is refused with a hint', async () => {
   const port = await busyPort();
-  await expect(checkMetricsPort(port, new Set())).rejects.toMatchObject({
+  await expect(checkSidePort({ field: 'metrics_port', host: '127.0.0.1', port }, new Set())).rejects.toMatchObject({
     code: 'SVC_PORT_BUSY',
     message: expect.stringContaining(String(port)),
     hint: expect.stringContaining('metrics_port'),
   });
   servers.pop()?.close();
-  await expect(checkMetricsPort(port, new Set([port]))).rejects.toMatchObject({ code: 'SVC_PORT_BUSY' });
-  expect(await checkMetricsPort(port, new Set())).toBeUndefined();
+  await expect(checkSidePort({ field: 'metrics_port', host: '127.0.0.1', port }, new Set([port]))).rejects.toMatchObject({
+    code: 'SVC_PORT_BUSY',
+  });
+  expect(await checkSidePort({ field: 'metrics_port', host: '127.0.0.1', port }, new Set())).toBeUndefined();
+});
+
+test('the ports beside the endpoint are those of the file, on the host that clients reach', () => {
+  const none = readLoadBalancer({});
+  expect(sidePortsOf('0.0.0.0', none)).toEqual([]);
+  expect(sidePortsOf('0.0.0.0', { ...none, metricsPort: 1, httpRedirectPort: 2 })).toEqual([
+    { field: 'metrics_port', host: '127.0.0.1', port: 1 },
+    { field: 'http_redirect_port', host: '0.0.0.0', port: 2 },
+  ]);
 });
 
 test('a port of another home is skipped, and refused with its owner when requested', async () => {

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { createServer } from 'node:net';
 import { getuid } from 'node:process';
 import { edgeProxyEndpoints } from '../../domain/edge-proxy/edge-proxy.ts';
+import type { LoadBalancerSpec } from '../../domain/load-balancer.ts';
 import { hasErrno, SvcError } from '../../shared/errors.ts';
 import { shellQuote } from '../../remote/shell-quote.ts';
 import { describeClaim, type PortClaim } from './port-claims.ts';
@@ -26,13 +27,33 @@ export async function isPortFree(host: string, port: number): Promise<boolean> {
   return promise;
 }
 
-/** Throws SVC_PORT_BUSY when the metrics port is not available. `taken`: endpoints of services of all homes. */
-export async function checkMetricsPort(port: number, taken: ReadonlySet<number>): Promise<void> {
-  if (!taken.has(port) && (await isPortFree('127.0.0.1', port))) return;
-  const message = `Port ${port} on 127.0.0.1, asked for metrics, is in use, or not allowed for this user.`;
-  throw new SvcError('SVC_PORT_BUSY', message, {
-    hint: 'Give load_balancer.metrics_port another number, or leave it out: svc serve metrics NAME needs none.',
-  });
+/** A port that a balancer serves beside its endpoint. */
+interface SidePort {
+  /** Its field below `load_balancer`. */
+  readonly field: string;
+  readonly host: string;
+  readonly port: number;
+}
+
+/** The ports that a service asks for beside its endpoint. `host`: of the endpoint. */
+export function sidePortsOf(host: string, { metricsPort, httpRedirectPort }: LoadBalancerSpec): readonly SidePort[] {
+  return [
+    ...(metricsPort === undefined ? [] : [{ field: 'metrics_port', host: '127.0.0.1', port: metricsPort }]),
+    ...(httpRedirectPort === undefined ? [] : [{ field: 'http_redirect_port', host, port: httpRedirectPort }]),
+  ];
+}
+
+/** Throws SVC_PORT_BUSY when such a port is not available. `taken`: endpoints of services of all homes. */
+export async function checkSidePort({ field, host, port }: SidePort, taken: ReadonlySet<number>): Promise<void> {
+  if (!taken.has(port) && (await isPortFree(host, port))) return;
+  const instead = field === 'metrics_port' ? ': svc serve metrics NAME needs none' : '';
+  throw new SvcError(
+    'SVC_PORT_BUSY',
+    `Port ${port} on ${host}, asked for by load_balancer.${field}, is in use, or not allowed for this user.`,
+    {
+      hint: `Give load_balancer.${field} another number, or leave it out${instead}.`,
+    },
+  );
 }
 
 /**

@@ -14,7 +14,7 @@ import { parseTask } from '../../spec/parse-task.ts';
 import { compareAndSwap } from '../../store/compare-and-swap.ts';
 import type { DaemonContext } from '../daemon-context.ts';
 import { checkOffers, acceptServiceTask, type ServiceRequest } from './deploy-service.ts';
-import { checkMetricsPort } from './endpoint-port.ts';
+import { checkSidePort, sidePortsOf } from './endpoint-port.ts';
 import { serviceFiles } from './service-files.ts';
 import { whyNoSurge } from './surge-capacity.ts';
 import { keepTlsFiles, tlsFolder } from './uploads.ts';
@@ -201,9 +201,10 @@ async function refuseMovedEndpoint({ store }: DaemonContext, service: ServiceRec
   // One balancer serves the replicas of both versions.
   if (spec !== undefined && current !== undefined && spec.protocol !== current.protocol)
     throw moved(`speaks ${current.protocol} to its replicas`);
-  const metricsPort = spec?.loadBalancer.metricsPort;
-  if (metricsPort === undefined || metricsPort === current?.loadBalancer.metricsPort) return;
-  await checkMetricsPort(metricsPort, new Set((await store.services.list()).map((one) => one.port)));
+  if (spec === undefined) return;
+  const open = new Set(current === undefined ? [] : sidePortsOf(service.host, current.loadBalancer).map(({ port: own }) => own));
+  const taken = new Set((await store.services.list()).map((one) => one.port));
+  for (const sidePort of sidePortsOf(service.host, spec.loadBalancer)) if (!open.has(sidePort.port)) await checkSidePort(sidePort, taken);
 }
 
 /** The newest version whose copy of the working files equals this one. */

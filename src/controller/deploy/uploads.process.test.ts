@@ -6,7 +6,7 @@ import { withTempHome } from '../../../test/support/temp-home.ts';
 import { homePaths } from '../../shared/paths.ts';
 import { keepTlsFiles, removeOldUploads, withUploaded } from './uploads.ts';
 
-const tls = { keyfile: '/client/key.pem', certfile: '/client/chain.pem' };
+const tls = { minVersion: '1.3' as const, keyfile: '/client/key.pem', certfile: '/client/chain.pem', clientCa: '/client/ca.pem' };
 const task = aTask({ workdir: { kind: 'path', path: '/client/app' }, service: aServiceSpec({ tls }) });
 const upload = `${'a'.repeat(16)}-00000001`;
 
@@ -23,9 +23,11 @@ test('uploaded keys stay with the service, readable by their owner only', async 
     const paths = homePaths(home, 0);
     const from = join(paths.uploadsDir, upload, 'tls');
     mkdirSync(from, { recursive: true });
-    for (const name of ['key.pem', 'certificate.pem']) writeFileSync(join(from, name), name, { mode: 0o600 });
+    for (const name of ['key.pem', 'certificate.pem', 'client-ca.pem']) writeFileSync(join(from, name), name, { mode: 0o600 });
     const kept = (await keepTlsFiles(withUploaded(task, upload, paths), true, join(home, 'service'), 1)).service?.tls;
     expect(readFileSync(kept?.keyfile ?? '', 'utf8')).toBe('key.pem');
+    expect(readFileSync(kept?.clientCa ?? '', 'utf8')).toBe('client-ca.pem');
+    expect(kept?.minVersion).toBe('1.3');
     expect(readFileSync(kept?.certfile ?? '', 'utf8')).toBe('certificate.pem');
     expect(statSync(kept?.keyfile ?? '').mode & 0o777).toBe(0o600);
   });

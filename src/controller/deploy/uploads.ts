@@ -1,6 +1,6 @@
 import { cp, mkdir, readdir, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import type { ServiceSpec, Task } from '../../domain/task.ts';
+import type { ServiceSpec, Task, TlsSpec } from '../../domain/task.ts';
 import { withUploads } from '../../domain/upload-layout.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 
@@ -15,9 +15,13 @@ export function withUploaded(task: Task, upload: string | undefined, paths: Home
   return upload === undefined ? task : withUploads(task, join(paths.uploadsDir, upload));
 }
 
-type TlsFiles = NonNullable<ServiceSpec['tls']>;
-
-const tlsFilesIn = (dir: string): TlsFiles => ({ keyfile: join(dir, 'key.pem'), certfile: join(dir, 'certificate.pem') });
+/** The settings with the names that a controller gives to the files. */
+const inFolder = (tls: TlsSpec, dir: string): TlsSpec => ({
+  ...tls,
+  keyfile: join(dir, 'key.pem'),
+  certfile: join(dir, 'certificate.pem'),
+  ...(tls.clientCa !== undefined && { clientCa: join(dir, 'client-ca.pem') }),
+});
 
 /** Name of the folder of a version's TLS files, in the service's folder. */
 export function tlsFolder(version: number): string {
@@ -29,10 +33,11 @@ export async function keepTlsFiles(task: Task, isNeeded: boolean, dir: string, v
   const tls = task.service?.tls;
   if (!isNeeded || tls === undefined || task.service === undefined) return task;
   const folder = join(dir, tlsFolder(version));
-  const kept = tlsFilesIn(folder);
+  const kept = inFolder(tls, folder);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   await cp(tls.keyfile, kept.keyfile);
   await cp(tls.certfile, kept.certfile);
+  if (tls.clientCa !== undefined && kept.clientCa !== undefined) await cp(tls.clientCa, kept.clientCa);
   return { ...task, service: { ...task.service, tls: kept } };
 }
 
@@ -45,7 +50,7 @@ export function keptTlsFolder({ tls }: ServiceSpec, dir: string): string | undef
 /** Points TLS files that another controller kept in its service folder to the local folder, which has them too. */
 export function withOwnTlsFiles(spec: ServiceSpec, dir: string): ServiceSpec {
   const folder = keptTlsFolder(spec, dir);
-  return folder === undefined ? spec : { ...spec, tls: tlsFilesIn(join(dir, folder)) };
+  return folder === undefined || spec.tls === undefined ? spec : { ...spec, tls: inFolder(spec.tls, join(dir, folder)) };
 }
 
 /**

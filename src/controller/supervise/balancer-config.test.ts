@@ -3,6 +3,7 @@ import { aService, aServiceSpec } from '../../../test/support/builders.ts';
 import type { BalancerConfig } from '../../domain/balancer-link.ts';
 import type { LoadBalancerSpec } from '../../domain/load-balancer.ts';
 import type { ReplicaPolicy, ServiceSpec } from '../../domain/task.ts';
+import { tlsSuites } from '../../domain/tls-rules.ts';
 import { homePaths, servicePaths } from '../../shared/paths.ts';
 import { balancerConfig } from './balancer-config.ts';
 
@@ -27,9 +28,13 @@ test('a plain service has its name, address and files, and defaults for everythi
     accessLog: files.accessLog,
     metricsSocket: files.metricsSocket,
     metricsPort: null,
+    httpRedirectPort: null,
     tls: null,
+    tlsRules: { minVersion: '1.2', ciphers: tlsSuites },
     protocol: 'auto',
     trustedProxies: [],
+    proxyProtocol: [],
+    allow: null,
     maxConnections: null,
     maxRequestLineBytes: 8_192,
     maxHeaderBytes: 32_768,
@@ -56,9 +61,11 @@ test.each([
   expect(withBalancer({ threads: 3 }, cpus).threads).toBe(3);
 });
 
-test('the configuration contains the original paths of the TLS files', () => {
-  expect(configOf({ tls: { keyfile: '/k.pem', certfile: '/c.pem' }, protocol: 'h2c' })).toMatchObject({
-    tls: { keyFile: '/k.pem', certFile: '/c.pem' },
+test('the configuration contains the original paths of the TLS files, and the rules for handshakes', () => {
+  const tls = { keyfile: '/k.pem', certfile: '/c.pem', clientCa: '/ca.pem', minVersion: '1.3' } as const;
+  expect(configOf({ tls, protocol: 'h2c' })).toMatchObject({
+    tls: { keyFile: '/k.pem', certFile: '/c.pem', clientCaFile: '/ca.pem' },
+    tlsRules: { minVersion: '1.3', ciphers: tlsSuites },
     protocol: 'h2c',
   });
 });
@@ -79,6 +86,7 @@ test('every limit of the task file reaches the balancer, with seconds as ms', ()
     queueBytes: 10,
     queueTimeoutSeconds: 11,
     trustedProxies: ['10.0.0.0/8'],
+    allow: ['192.168.0.0/16'],
     metricsPort: 9_090,
   };
   expect(withBalancer(limits)).toMatchObject({
@@ -94,6 +102,7 @@ test('every limit of the task file reaches the balancer, with seconds as ms', ()
     keepAliveTimeoutMs: 8_000,
     queue: { maxRequests: 9, maxBytes: 10, timeoutMs: 11_000 },
     trustedProxies: ['10.0.0.0/8'],
+    allow: ['192.168.0.0/16'],
     metricsPort: 9_090,
   });
 });

@@ -2,6 +2,7 @@ import type { BalancerConfig, RequestQueueLimits } from '../../domain/balancer-l
 import { fromZeroWaitSeconds, passSettings, replacementWaitSeconds } from '../../domain/load-balancer.ts';
 import { widestBounds } from '../../domain/replica-schedule.ts';
 import type { ServiceSpec } from '../../domain/task.ts';
+import { tlsRules } from '../../domain/tls-rules.ts';
 import type { ServicePaths } from '../../shared/paths.ts';
 import type { ServiceRecord } from '../../domain/records.ts';
 
@@ -28,7 +29,11 @@ export function balancerConfig(service: ServiceRecord, spec: ServiceSpec, files:
     lastReplicasFile: files.lastReplicas,
     accessLog: files.accessLog,
     metricsSocket: files.metricsSocket,
-    tls: tls === undefined ? null : { keyFile: tls.keyfile, certFile: tls.certfile },
+    tls:
+      tls === undefined
+        ? null
+        : { keyFile: tls.keyfile, certFile: tls.certfile, ...(tls.clientCa !== undefined && { clientCaFile: tls.clientCa }) },
+    tlsRules: tlsRules(tls ?? {}),
     protocol: spec.protocol,
     ...passSettings(loadBalancer),
     queue: queueLimits(spec),

@@ -11,7 +11,7 @@ export async function hostedService(service: ServiceRecord, spec: ServiceSpec, f
   const config = balancerConfig(service, spec, files, 1);
   return {
     key: service.key,
-    config: { ...config, threads: loadBalancer.threads ?? null, metricsPort: null, tls: null },
+    config: { ...config, threads: loadBalancer.threads ?? null, metricsPort: null, httpRedirectPort: null, tls: null },
     tls: tls === undefined ? null : { key: await readFile(tls.keyfile, 'utf8'), cert: await readFile(tls.certfile, 'utf8') },
   };
 }

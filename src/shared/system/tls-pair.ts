@@ -3,9 +3,9 @@ import { createSecureContext } from 'node:tls';
 import { isoTime } from '../clock.ts';
 import { messageOf } from '../errors.ts';
 
-/** Why a key and a certificate cannot be served. Never contains content of the files. */
+/** Why TLS files cannot be served. Never contains content of the files. */
 export interface TlsFault {
-  readonly field: 'keyfile' | 'certfile';
+  readonly field: 'keyfile' | 'certfile' | 'client_ca';
   readonly reason: string;
   readonly hint: string;
 }
@@ -42,6 +42,12 @@ export function judgeTlsPair(keyText: string, chainText: string, now: number): T
   return { faults: [], notInForce, warning: isNearEnd ? `The certificate of the endpoint ends on ${isoTime(ends)}.` : undefined };
 }
 
+/** Why a file (its content) has no certificates that OpenSSL could compare those of clients with. */
+export function judgeClientCa(text: string): TlsFault | undefined {
+  const certificates = readChain(text, 'client_ca');
+  return 'reason' in certificates ? certificates : undefined;
+}
+
 const refused = (faults: readonly TlsFault[]): TlsPairVerdict => ({ faults, notInForce: undefined, warning: undefined });
 
 const copyAgain = 'Copy it again from where it was made.';
@@ -63,8 +69,7 @@ function readKey(text: string): { readonly key: KeyObject } | TlsFault {
 
 type Chain = readonly [X509Certificate, ...X509Certificate[]];
 
-function readChain(text: string): Chain | TlsFault {
-  const field = 'certfile';
+function readChain(text: string, field: TlsFault['field'] = 'certfile'): Chain | TlsFault {
   if (text.trim() === '') return { field, reason: 'is empty', hint: copyAgain };
   const pieces = text.match(pemCertificate) ?? [];
   const [first, ...rest] = pieces;

@@ -1,5 +1,6 @@
 import { grpcHealthPath } from '../../domain/replica/probe.ts';
 import type { ResourceAlternatives, Resources } from '../../domain/task.ts';
+import { tlsRules, versionWithoutSuite } from '../../domain/tls-rules.ts';
 import type { Report } from '../report.ts';
 import type { ServiceFields } from '../schema/service.ts';
 import { nodeAt, type Path, type YamlNode } from '../yaml/node.ts';
@@ -16,11 +17,31 @@ export function checkService(fields: ServiceFields, root: YamlNode, report: Repo
   checkPolicy(fields, has, report);
   checkEndpointPorts(fields, report);
   checkGrpcProbe(fields, root, report);
+  checkCiphers(fields, report);
 }
 
-function checkEndpointPorts({ load_balancer: balancer }: ServiceFields, report: Report): void {
-  if (balancer?.metricsPort === undefined || balancer.metricsPort !== balancer.port) return;
-  report.at(service('load_balancer', 'metrics_port'), 'is the port of the endpoint', 'Choose another port for the metrics.');
+function checkCiphers({ tls }: ServiceFields, report: Report): void {
+  if (tls?.ciphers === undefined) return;
+  const rules = tlsRules({ minVersion: tls.min_version ?? '1.2', ciphers: tls.ciphers });
+  const version = versionWithoutSuite(rules);
+  if (version === undefined) return;
+  const remedy =
+    version === '1.2'
+      ? "Set min_version: '1.3', or add for instance ECDHE-RSA-AES128-GCM-SHA256"
+      : 'Add for instance TLS_AES_128_GCM_SHA256';
+  report.at(service('tls', 'ciphers'), `has no suite of TLS ${version}, which clients may use`, `${remedy}.`);
+}
+
+function checkEndpointPorts({ load_balancer: balancer, tls }: ServiceFields, report: Report): void {
+  if (balancer === undefined) return;
+  const { port, metricsPort, httpRedirectPort } = balancer;
+  if (metricsPort !== undefined && metricsPort === port)
+    report.at(service('load_balancer', 'metrics_port'), 'is the port of the endpoint', 'Choose another port for the metrics.');
+  if (httpRedirectPort === undefined) return;
+  const at = service('load_balancer', 'http_redirect_port');
+  if (tls === undefined) report.at(at, 'needs tls, to which it leads', 'Add tls to the service, or leave it out.');
+  else if (httpRedirectPort === port || httpRedirectPort === metricsPort)
+    report.at(at, `is the port of the ${httpRedirectPort === port ? 'endpoint' : 'metrics'} too`, 'Choose another port.');
 }
 
 /** gRPC health checks use a request of their own, over HTTP/2 only. */

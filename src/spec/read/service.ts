@@ -7,6 +7,7 @@ import {
   type ResourceAlternatives,
   type ScheduleEntry,
   type ServiceSpec,
+  type TlsSpec,
   type UpdatePolicy,
 } from '../../domain/task.ts';
 import { expandPath, type PathBase } from '../paths.ts';
@@ -20,13 +21,24 @@ export function readService(fields: ServiceFields, resources: ResourceAlternativ
     replicaPolicy: readPolicy(fields),
     loadBalancingPolicy: fields.load_balancing_policy ?? 'least_load',
     replicaPort: replicaPortOf(fields, resources) ?? 0,
-    tls: fields.tls && { keyfile: expandPath(fields.tls.keyfile, base), certfile: expandPath(fields.tls.certfile, base) },
+    tls: fields.tls && readTls(fields.tls, base),
     protocol: fields.protocol,
     gracefulTerminationSeconds: fields.graceful_termination ?? fields.graceful_drain_seconds ?? 60,
     expose: fields.expose,
     loadBalancer: fields.load_balancer ?? readLoadBalancer({}),
     ...(fields.max_hourly_cost !== undefined && { maxHourlyCost: fields.max_hourly_cost }),
     update: readUpdate(fields.update),
+  };
+}
+
+function readTls(fields: NonNullable<ServiceFields['tls']>, base: PathBase): TlsSpec {
+  const { keyfile, certfile, client_ca: clientCa, min_version: minVersion, ciphers } = fields;
+  return {
+    keyfile: expandPath(keyfile, base),
+    certfile: expandPath(certfile, base),
+    ...(clientCa !== undefined && { clientCa: expandPath(clientCa, base) }),
+    ...(minVersion !== undefined && { minVersion }),
+    ...(ciphers !== undefined && { ciphers }),
   };
 }
 

@@ -14,6 +14,7 @@ import {
   updateModes,
   type UpdatePolicy,
 } from '../../domain/task.ts';
+import { tlsSuites, tlsVersions, type TlsVersion } from '../../domain/tls-rules.ts';
 import { isAddressRange } from '../../shared/address-range.ts';
 import {
   anyMap,
@@ -182,7 +183,7 @@ function balancerValue({ kind, min = 1, max = Number.MAX_SAFE_INTEGER }: LoadBal
     case 'flag':
       return z.boolean();
     case 'address-ranges':
-      return z.array(addressRange);
+      return z.array(addressRange).min(min);
   }
 }
 
@@ -247,9 +248,25 @@ const update = section({
   'sets both surge and max_unavailable to 0, so that no replica could be replaced\nSet one of them to 1 or more.',
 );
 
+/** YAML reads a version without quotes as a number. */
+const tlsVersion = z.union([
+  z.enum(tlsVersions),
+  reading(z.literal(tlsVersions.map(Number)), (version): Reading<TlsVersion> => ({ ok: version === 1.3 ? '1.3' : '1.2' })),
+]);
+
 const tls = section({
   keyfile: required(someText, 'Path of the private key (PEM) on this machine, relative to the file.'),
   certfile: required(someText, 'Path of the certificate chain (PEM) on this machine, relative to the file.'),
+  client_ca: field(
+    someText,
+    'Path of the certificates (PEM) of authorities. With it, clients need a certificate that one of them issued, and replicas get its subject in `X-Svc-Client-Subject`.',
+  ),
+  min_version: field(tlsVersion, 'Oldest version of TLS that clients may use.', '1.2'),
+  ciphers: field(
+    z.array(z.enum(tlsSuites)).min(1),
+    'The cipher suites that clients may use, by their names in OpenSSL and with the preferred one first. Each accepted version needs one; those of TLS 1.3 begin with `TLS_`.',
+    { words: 'all of them' },
+  ),
 });
 
 const pool = section({
