@@ -196,3 +196,49 @@ test('a request over the queue limits learns the phase and the expected time', a
     );
   });
 });
+
+test('with two threads a replica gets only as many requests at once as it may have, and all are answered', async () => {
+  let open = 0;
+  let most = 0;
+  const slow = httpReplica((incoming, response) => {
+    open += 1;
+    most = Math.max(most, open);
+    setTimeout(() => {
+      open -= 1;
+      response.end(incoming.url);
+    }, 5);
+  });
+  await withReplicas([slow], async (replica) => {
+    await withBalancer(
+      [aBalancerReplica(replica?.port ?? 0, 1)],
+      async (balancer) => {
+        const replies = await Promise.all(
+          Array.from({ length: 200 }, async (_, index) => (await fetch(`${balancer.url}/${index}`)).text()),
+        );
+        expect(replies).toEqual(Array.from({ length: 200 }, (_, index) => `/${index}`));
+        expect(most).toBeLessThanOrEqual(4);
+        await balancer.link.idle();
+      },
+      { threads: 2, maxConnectionsPerReplica: 4, ...waitingFor(30_000) },
+    );
+  });
+});
+
+test('a request that waits in vain for a full replica is answered 503 overloaded', async () => {
+  const never = httpReplica(() => undefined);
+  await withReplicas([never], async (replica) => {
+    await withBalancer(
+      [aBalancerReplica(replica?.port ?? 0, 1)],
+      async (balancer) => {
+        const leaving = new AbortController();
+        const held = fetch(balancer.url, { signal: leaving.signal }).catch(() => undefined);
+        await waitFor('the first request', () => balancer.link.lastStats?.inFlight['1'] === 1);
+        expect(reasonOf(await fetch(balancer.url))).toEqual([503, 'overloaded', '7']);
+        leaving.abort();
+        await held;
+        await balancer.link.idle();
+      },
+      { maxConnectionsPerReplica: 1, ...waitingFor(500) },
+    );
+  });
+});

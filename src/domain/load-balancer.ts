@@ -119,6 +119,15 @@ const table = {
     doc: 'Most open connections of clients; requests on more are answered 503, and with `tls` such connections are closed at once.',
     defaultWords: 'what the limit of open files allows',
   },
+  max_connections_per_replica: {
+    name: 'maxConnectionsPerReplica',
+    kind: 'count',
+    min: 1,
+    max: 1_000_000,
+    // Half of the local ports that Linux has for connections to one address (`ip_local_port_range`).
+    doc: 'Most requests at one time at a replica. More wait until one ends, in order of arrival, or for another replica.',
+    default: 16_384,
+  },
   keep_alive_timeout_seconds: {
     name: 'keepAliveTimeoutSeconds',
     kind: 'seconds',

@@ -5,7 +5,7 @@ import { FileBudget } from '../../src/balancer/board/file-budget.ts';
 import { createMetricsMemory, metricsRows } from '../../src/balancer/metrics/row-layout.ts';
 import { ThreadMetrics } from '../../src/balancer/metrics/thread-metrics.ts';
 import { createPolicy, type Policy } from '../../src/balancer/policy/policies.ts';
-import { ReplicaSet } from '../../src/balancer/replicas/replica-set.ts';
+import { ReplicaSet, type Choice } from '../../src/balancer/replicas/replica-set.ts';
 import type { SlottedReplica } from '../../src/balancer/replicas/replica.ts';
 import { Deadlines } from '../../src/balancer/transport/deadlines.ts';
 import { FakeClock } from './fake-clock.ts';
@@ -14,10 +14,21 @@ interface Options {
   readonly board?: Board;
   readonly policy?: Policy;
   readonly session?: SessionKey;
+  readonly maxConnectionsPerReplica?: number;
+}
+
+/** Picks a replica; the set must have one with room. */
+export function pickFrom(set: ReplicaSet | undefined, ...request: Parameters<ReplicaSet['pick']>): Choice {
+  const choice = set?.pick(...request);
+  if (choice === undefined || choice === 'full') throw new Error('nothing was picked');
+  return choice;
 }
 
 /** The sets of all threads of a balancer over the same memory. One thread unless `board` has more. */
-export function replicaSets(replicas: readonly SlottedReplica[], { board = Board.create(1), policy, session }: Options = {}) {
+export function replicaSets(
+  replicas: readonly SlottedReplica[],
+  { board = Board.create(1), policy, session, maxConnectionsPerReplica = 10_000 }: Options = {},
+) {
   const clock = new FakeClock();
   const sets = metricsRows(createMetricsMemory(board.threads)).map((row, thread) => {
     const deadlines = new Deadlines(clock);
@@ -26,6 +37,8 @@ export function replicaSets(replicas: readonly SlottedReplica[], { board = Board
       clock,
       deadlines,
       files: new FileBudget({ board, thread }, { files: 100, connections: 50 }, deadlines),
+      maxConnectionsPerReplica,
+      dialEnded: () => undefined,
       crashed: () => undefined,
       metrics: new ThreadMetrics(row),
     } as const;

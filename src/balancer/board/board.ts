@@ -14,16 +14,25 @@ const msPerTick = 100;
 /** 64 bytes: threads that write in parallel must not write to the same cache line. */
 const cellsOfCacheLine = 16;
 
-const common = { generation: 0, threads: 1, markedUntil: 2, budget: 3, shortages: 5, turns: 6 } as const;
+const common = { generation: 0, threads: 1, markedUntil: 2, budget: 3, shortages: 5, turns: 6, roomsMade: 7 } as const;
 const budgetCells = 2;
 
-const ofThread = { requests: 0, errors: 1, connections: 2, queued: 3, queuedKibibytes: 4, extraRequests: 5, replicaFiles: 6 } as const;
+const ofThread = {
+  requests: 0,
+  errors: 1,
+  connections: 2,
+  queued: 3,
+  queuedKibibytes: 4,
+  extraRequests: 5,
+  replicaFiles: 6,
+  waitsForRoom: 7,
+} as const;
 
 /** A value of one thread. `requests` and `errors` wrap around at 2^32. */
 export type ThreadFigure = keyof typeof ofThread;
 
 /** Void for a dead thread. */
-const gauges: readonly ThreadFigure[] = ['connections', 'queued', 'queuedKibibytes', 'extraRequests', 'replicaFiles'];
+const gauges: readonly ThreadFigure[] = ['connections', 'queued', 'queuedKibibytes', 'extraRequests', 'replicaFiles', 'waitsForRoom'];
 
 const ofRow = { inFlight: 0, unanswered: 1, waitingSince: 2, lastSeenAt: 3, answers: 4, answerMs: 5 } as const;
 
@@ -148,6 +157,22 @@ export class Board {
   /** Makes all threads close their idle connections. */
   recordShortage(): void {
     Atomics.add(this.cells, common.shortages, 1);
+  }
+
+  /** How often an attempt ended while some thread waited for room at a replica; wraps around at 2^32. */
+  get roomsMade(): number {
+    return Atomics.load(this.cells, common.roomsMade);
+  }
+
+  get roomCell(): number {
+    return common.roomsMade;
+  }
+
+  /** Call it after an attempt was uncounted. Wakes one thread if any waits; see `RoomSignal`. */
+  makeRoom(): void {
+    if (this.sumOfThreads('waitsForRoom') === 0) return;
+    Atomics.add(this.cells, common.roomsMade, 1);
+    Atomics.notify(this.cells, common.roomsMade, 1);
   }
 
   get budget(): Int32Array {

@@ -41,13 +41,16 @@ export class Attempts {
     this.mayRunTwice = context.config.retryUnsafe || isIdempotent(head.method);
   }
 
-  /** Chooses a replica and counts the attempt there. Undefined when no replica is available or the budget is empty. */
-  pick(): Choice | undefined {
+  /**
+   * Chooses a replica and counts the attempt there. Undefined when no replica is available or the budget is empty; `full`:
+   * see `ReplicaSet.pick`.
+   */
+  pick(): Choice | 'full' | undefined {
     const { retryBudget, deadlines, replicas } = this.#context;
     if (this.#needsBudget && !retryBudget.spend(deadlines.machineNow)) return undefined;
     this.#needsBudget = false;
     const choice = replicas.pick(this.#head, this.#excluded, this.#version);
-    if (choice === undefined) return undefined;
+    if (choice === undefined || choice === 'full') return choice;
     this.#version = choice.version;
     this.#record.attempts += 1;
     this.#record.replica = choice.replica;
@@ -231,12 +234,12 @@ export class QueuedRequest implements QueueEntry {
     this.#listener = listener;
   }
 
-  /** Begins to wait, or returns the answer at once. `otherwise`: the answer when no replica is expected. */
-  enter(otherwise: BalancerResponse, heldBytes: number): BalancerResponse | undefined {
+  /** Begins to wait, or returns the answer at once. `otherwise`: the answer when no replica is expected. `lacksRoom`: each replica is full. */
+  enter(otherwise: BalancerResponse, heldBytes: number, lacksRoom: boolean): BalancerResponse | undefined {
     const { requestQueue, config, clock } = this.#context;
-    this.#otherwise = otherwise;
-    const refusal = requestQueue.enter(this, heldBytes);
-    if (refusal !== undefined) return own.queueRefusalResponse(config, refusal, otherwise, expectedWaitNow(this.#context));
+    this.#otherwise = lacksRoom || requestQueue.lacksRoom ? own.replicasFull(config) : otherwise;
+    const refusal = requestQueue.enter(this, heldBytes, lacksRoom);
+    if (refusal !== undefined) return own.queueRefusalResponse(config, refusal, this.#otherwise, expectedWaitNow(this.#context));
     this.#since ??= clock.monotonic();
     return undefined;
   }

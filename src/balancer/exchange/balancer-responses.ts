@@ -40,6 +40,12 @@ export function shareUsed(config: BalancerConfig): BalancerResponse {
   return { status: 503, code: 'overloaded', message, retryAfter: config.retryAfterSeconds };
 }
 
+/** A request waited in vain for a replica with fewer requests. */
+export function replicasFull(config: BalancerConfig): BalancerResponse {
+  const message = `Each replica of service ${config.service} has ${config.maxConnectionsPerReplica} requests (load_balancer.max_connections_per_replica).`;
+  return { status: 503, code: 'overloaded', message, retryAfter: config.retryAfterSeconds };
+}
+
 /** What a client that waits learns about the replica to come; undefined without information. */
 export interface ExpectedWait {
   /** A clause, such as `a replica is loading and should be ready in about 20 s`. Names no machine and no command. */

@@ -150,10 +150,10 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
     if (after === 'queue') this.#attempts.resetExcluded();
     const isBehindOthers = after === 'arrival' && this.#context.requestQueue.mustWait;
     const choice = isBehindOthers ? undefined : this.#attempts.pick();
-    if (choice === undefined) {
+    if (choice === undefined || choice === 'full') {
       // No replica can take the request now, or the budget has no retry left: both may change soon.
       this.#queued ??= new QueuedRequest(this.#context, this.#record, this);
-      const refusal = this.#queued.enter(otherwise, this.#upload.held);
+      const refusal = this.#queued.enter(otherwise, this.#upload.held, choice === 'full');
       if (refusal !== undefined) return this.#answer(refusal);
       this.#pause();
       return wantsComments(this.#head) ? this.#comment(false) : undefined;

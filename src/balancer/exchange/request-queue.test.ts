@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { FakeClock } from '../../../test/support/fake-clock.ts';
 import type { RequestQueueLimits } from '../../domain/balancer-link.ts';
 import { Board } from '../board/board.ts';
+import { RoomSignal } from '../board/room-signal.ts';
 import { Deadlines } from '../transport/deadlines.ts';
 import { SharedQueueTally } from '../board/shared-counters.ts';
 import { RequestQueue, type QueueRefusal, type QueueEntry } from './request-queue.ts';
@@ -19,11 +20,13 @@ function rooms(count: number, changes: Partial<RequestQueueLimits> = {}) {
   /** When a queue reported that it holds a first request. */
   const held: number[] = [];
   const all = Array.from({ length: count }, (_, thread) => {
+    const signal = new RoomSignal({ board, thread });
     const room = new RequestQueue({
       deadlines,
       limits,
       tally: new SharedQueueTally({ board, thread }),
       threads: count,
+      room: signal,
       onHeld: () => void held.push(clock.monotonic()),
     });
     /** A request that finds a replica on its `attempts`-th try. */
@@ -42,7 +45,7 @@ function rooms(count: number, changes: Partial<RequestQueueLimits> = {}) {
       return guest;
     };
     const guests = (amount: number): readonly Guest[] => Array.from({ length: amount }, (__, index) => aGuest(`${index}`));
-    return { room, aGuest, guests };
+    return { room, signal, aGuest, guests };
   });
   return { clock, said, held, board, all };
 }
@@ -187,4 +190,63 @@ test('a request that found no replica is retried before later ones', async () =>
   expect(said).not.toContain('3 goes on');
   await clock.advance(500);
   expect(said.slice(15, 17)).toEqual(['3 goes on', '16 goes on']);
+});
+
+/** Requests for replicas that have room for `room` of them; `said` names those that got it. */
+function limited(most: number) {
+  const { room: queue, signal, board, said, clock } = aRoom();
+  queue.replicasChanged(1);
+  let room = most;
+  const ask = (name: string): QueueEntry => {
+    const entry: QueueEntry = {
+      giveUpAt: undefined,
+      tryAgain() {
+        if (room === 0) signal.announce();
+        if (room === 0) return void queue.enter(entry, 0, true);
+        room -= 1;
+        said.push(name);
+        return queue.finish(entry);
+      },
+      giveUp: () => said.push(`${name} gives up`),
+    };
+    if (queue.mustWait) queue.enter(entry, 0);
+    else entry.tryAgain();
+    return entry;
+  };
+  const makeRoom = async (): Promise<void> => {
+    room += 1;
+    const { length } = said;
+    board.makeRoom();
+    while (said.length === length && queue.size > 0) await new Promise(setImmediate);
+  };
+  return { queue, said, ask, makeRoom, clock };
+}
+
+test('requests that find each replica full go on in order as soon as there is room', async () => {
+  const { queue, said, ask, makeRoom } = limited(2);
+  for (const name of ['a', 'b', 'c', 'd', 'e']) ask(name);
+  expect(said).toEqual(['a', 'b']);
+  await makeRoom();
+  await makeRoom();
+  ask('f');
+  expect(said).toEqual(['a', 'b', 'c', 'd']);
+  await makeRoom();
+  await makeRoom();
+  expect([said, queue.size, queue.mustWait]).toEqual([['a', 'b', 'c', 'd', 'e', 'f'], 0, false]);
+});
+
+test('a request that found no room keeps its place after a periodic try', async () => {
+  const { said, ask, makeRoom, clock } = limited(0);
+  for (const name of ['a', 'b', 'c']) ask(name);
+  await clock.advance(1_000);
+  for (let turn = 0; turn < 3; turn += 1) await makeRoom();
+  expect(said).toEqual(['a', 'b', 'c']);
+});
+
+test('requests that wait for room give up in time', async () => {
+  const { queue, said, ask, clock } = limited(0);
+  ask('a');
+  expect(queue.lacksRoom).toBe(true);
+  await clock.advance(11_000);
+  expect([said, queue.lacksRoom]).toEqual([['a gives up'], false]);
 });

@@ -1,5 +1,6 @@
 import type { RequestQueueLimits } from '../../domain/balancer-link.ts';
 import type { ExpectedReplica } from '../../domain/expected-replica.ts';
+import type { RoomSignal } from '../board/room-signal.ts';
 import type { Deadlines, Timed } from '../transport/deadlines.ts';
 
 /** A request that may be queued several times. Each time it gets exactly one callback, unless it leaves first. */
@@ -27,6 +28,8 @@ interface RequestQueueOptions {
   readonly tally: QueueTally;
   /** Each thread has such a queue and releases its share. */
   readonly threads: number;
+  /** Wakes the queue when a full replica may have room. */
+  readonly room: Pick<RoomSignal, 'next' | 'isAwaited' | 'passOn' | 'withdraw'>;
   /** Called when a request is the first to wait while no replica serves. */
   readonly onHeld: () => void;
 }
@@ -50,7 +53,7 @@ export class RequestQueue implements Timed {
   /** In order of arrival, with the bytes held for each. */
   readonly #arrived = new Map<QueueEntry, number>();
   /** Requests whose last try found no replica: they come first. */
-  readonly #returned = new Map<QueueEntry, number>();
+  #returned = new Map<QueueEntry, number>();
   readonly #released = new Set<QueueEntry>();
   #bytes = 0;
   #window = 0;
@@ -60,6 +63,10 @@ export class RequestQueue implements Timed {
   #serving = 0;
   /** A request came while no replica served, and the queue has not been emptied since. */
   #isHeld = false;
+  /** A request found each replica full, and the queue has not been emptied since. */
+  #lacksRoom = false;
+  /** The same of the last request that was released. */
+  #hasFoundFull = false;
   deadlineAt = Number.POSITIVE_INFINITY;
   /** The replica that the requests wait for, as far as the reconciler reported one. */
   expected: ExpectedReplica | undefined;
@@ -75,11 +82,19 @@ export class RequestQueue implements Timed {
 
   /** Whether an arriving request must queue even if a replica serves. */
   get mustWait(): boolean {
-    return this.#isHeld;
+    return this.#isHeld || this.#lacksRoom;
   }
 
-  /** Queues a request with `heldBytes` of its body, or returns why it must be answered at once. */
-  enter(entry: QueueEntry, heldBytes: number): QueueRefusal | undefined {
+  /** The requests wait because each replica is full. */
+  get lacksRoom(): boolean {
+    return this.#lacksRoom;
+  }
+
+  /**
+   * Queues a request with `heldBytes` of its body, or returns why it must be answered at once. `lacksRoom`: it found each
+   * replica full.
+   */
+  enter(entry: QueueEntry, heldBytes: number, lacksRoom = false): QueueRefusal | undefined {
     const { limits, tally, deadlines } = this.#options;
     const { now } = deadlines;
     const isReturning = this.#released.delete(entry);
@@ -88,13 +103,16 @@ export class RequestQueue implements Timed {
     if (entry.giveUpAt <= now) return isReturning ? 'late' : 'hopeless';
     if (!isReplicaExpected) return 'hopeless';
     if (tally.requests >= limits.maxRequests || tally.bytes + heldBytes > limits.maxBytes) return 'full';
-    (isReturning ? this.#returned : this.#arrived).set(entry, heldBytes);
+    // The first in the order of arrival that finds no room remains the first.
+    if (isReturning && lacksRoom) this.#returned = new Map([[entry, heldBytes], ...this.#returned]);
+    else (isReturning ? this.#returned : this.#arrived).set(entry, heldBytes);
     this.#bytes += heldBytes;
     this.#changed();
     if (this.#serving === 0 && !this.#isHeld) {
       this.#isHeld = true;
       this.#options.onHeld();
     }
+    if (lacksRoom) void this.#awaitRoom();
     this.deadlineAt = Math.min(this.deadlineAt, now + retryIntervalMs);
     return undefined;
   }
@@ -133,6 +151,11 @@ export class RequestQueue implements Timed {
     this.#releaseNext();
   }
 
+  /** A replica may have room for requests that found none. */
+  roomMade(): void {
+    if (this.#lacksRoom) this.#releaseNext();
+  }
+
   onDeadline(): void {
     const { now } = this.#options.deadlines;
     this.#giveUp(({ giveUpAt = now }) => giveUpAt <= now);
@@ -153,16 +176,41 @@ export class RequestQueue implements Timed {
     }
   }
 
-  /** A request that finds no replica enters again; the same turn does not release it again. */
-  #releaseNext(): void {
+  async #awaitRoom(): Promise<void> {
+    const { room } = this.#options;
+    this.#lacksRoom = true;
+    this.#hasFoundFull = true;
+    if (room.isAwaited) return;
+    await room.next();
+    if (!this.#lacksRoom || !this.#releaseNext()) room.passOn();
+  }
+
+  /**
+   * A request that finds no replica enters again; the same turn does not release it again. One that finds each replica
+   * full ends the turn. True when any request was released.
+   */
+  #releaseNext(): boolean {
     const free = this.#window - this.#released.size;
-    if (this.#serving === 0 || free <= 0 || this.size === 0) return;
-    const next = [...this.#returned.keys(), ...this.#arrived.keys()].slice(0, free);
-    for (const entry of next) {
+    if (this.#serving === 0 || free <= 0 || this.size === 0) return false;
+    for (const entry of this.#first(free)) {
       this.#remove(entry);
       this.#released.add(entry);
+      this.#hasFoundFull = false;
       entry.tryAgain();
+      if (this.#hasFoundFull) break;
     }
+    return true;
+  }
+
+  #first(most: number): readonly QueueEntry[] {
+    const first: QueueEntry[] = [];
+    for (const queue of [this.#returned, this.#arrived]) {
+      for (const entry of queue.keys()) {
+        if (first.length >= most) return first;
+        first.push(entry);
+      }
+    }
+    return first;
   }
 
   #remove(entry: QueueEntry): void {
@@ -176,6 +224,10 @@ export class RequestQueue implements Timed {
 
   #changed(): void {
     if (this.size === 0 && this.#serving > 0) this.#isHeld = false;
+    if (this.size === 0 && this.#lacksRoom) {
+      this.#lacksRoom = false;
+      this.#options.room.withdraw();
+    }
     this.#options.tally.set(this.size, this.#bytes);
   }
 }

@@ -31,6 +31,10 @@ export interface PoolServices {
   readonly metrics: ThreadMetrics;
   /** Each connection to a replica takes one of its files. */
   readonly files: FileBudget;
+  /** Most attempts in flight at one replica, over all threads. */
+  readonly maxConnectionsPerReplica: number;
+  /** Called when a connect has ended in any way: there may be room for a request that waits. */
+  readonly dialEnded: () => void;
   readonly crashed: (error: unknown) => void;
 }
 
@@ -45,6 +49,7 @@ export class ReplicaPool implements ReplicaConnectionOwner {
   #isClosed = false;
   /** Connections that are being opened or have not answered yet. */
   #fresh = 0;
+  #dialling = 0;
 
   constructor(address: ReplicaAddress, services: PoolServices) {
     this.#address = address;
@@ -69,11 +74,17 @@ export class ReplicaPool implements ReplicaConnectionOwner {
     return this.#fresh > 0;
   }
 
+  get dialling(): number {
+    return this.#dialling;
+  }
+
   dial(done: (error: DialError | undefined, connection: ReplicaConnection | undefined) => void): CancelDial {
     let isPending = true;
     const settle = (isOpen: boolean): void => {
-      if (isPending && !isOpen) this.#fresh -= 1;
+      if (!isPending) return;
       isPending = false;
+      this.#dialling -= 1;
+      if (!isOpen) this.#fresh -= 1;
     };
     const onDialled = (error: DialError | undefined, socket: Socket | undefined): void => {
       settle(socket !== undefined);
@@ -83,12 +94,15 @@ export class ReplicaPool implements ReplicaConnectionOwner {
       } catch (unexpected) {
         this.crashed(unexpected);
       }
+      this.#services.dialEnded();
     };
     this.#fresh += 1;
+    this.#dialling += 1;
     const cancel = dialWithinBudget(this.#address, this.#services, onDialled);
     return () => {
       settle(false);
       cancel();
+      this.#services.dialEnded();
     };
   }
 

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { aBalancerReplica } from '../../../test/support/balancer.ts';
 import { headOf } from '../../../test/support/http1-events.ts';
-import { replicaSets } from '../../../test/support/replica-sets.ts';
+import { pickFrom, replicaSets } from '../../../test/support/replica-sets.ts';
 import { Board } from '../board/board.ts';
 import { createPolicy, type Policy } from '../policy/policies.ts';
-import type { Replica } from './replica.ts';
+import type { Replica, SlottedReplica } from './replica.ts';
 import type { ReplicaSet } from './replica-set.ts';
 import { seededRandom } from '../../shared/random.ts';
 
@@ -15,15 +15,8 @@ function threadsWith(threads: number, replicas: number, board = Board.create(thr
   return { board, clock, sets };
 }
 
-/** Picks a replica; the set must have one. */
-function pick(
-  set: ReplicaSet | undefined,
-  request = headOf('GET / HTTP/1.1\r\nHost: a\r\n\r\n'),
-): { readonly replica: Replica; readonly load: number } {
-  const choice = set?.pick(request, []);
-  if (choice === undefined) throw new Error('nothing was picked');
-  return choice;
-}
+const plain = headOf('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+const pick = (set: ReplicaSet | undefined, request = plain) => pickFrom(set, request, []);
 
 /** Pearson's statistic of counts that should all be equal. */
 function chiSquare(counts: readonly number[]): number {
@@ -150,4 +143,47 @@ test('two threads that eject at once eject no more than half of the replicas', (
   };
   expect([first.id === second.id, sets[0]?.recordFailure(first, false), isOtherEjected]).toEqual([false, true, false]);
   expect([first, second].filter(({ health }) => health.isEjected(clock.monotonic()))).toHaveLength(1);
+});
+
+/** Sets whose replicas take two requests each. */
+function limitedTo2(threads: number, states: readonly Partial<SlottedReplica>[]) {
+  const slotted = states.map((state, slot) => ({ ...aBalancerReplica(slot + 1, slot + 1), ...state, slot }));
+  return replicaSets(slotted, { board: Board.create(threads), policy: createPolicy('round_robin'), maxConnectionsPerReplica: 2 });
+}
+
+test('no replica gets more requests than it may have, in all threads together', () => {
+  const { sets } = limitedTo2(2, [{}, {}]);
+  const open = [pick(sets[0]), pick(sets[1]), pick(sets[0]), pick(sets[1])];
+  expect(open.map(({ replica }) => replica.id).toSorted((a, b) => a - b)).toEqual([1, 1, 2, 2]);
+  expect(sets.map((set) => set.pick(plain, []))).toEqual(['full', 'full']);
+  open[2]?.replica.endAttempt();
+  expect(pick(sets[1]).replica.id).toBe(open[2]?.replica.id);
+});
+
+test('requests wait for room rather than go to a replica that is ejected', () => {
+  const { sets } = limitedTo2(1, [{}, {}]);
+  const [set] = sets;
+  const bad = pick(set).replica;
+  for (let count = 0; count < 5; count += 1) set?.recordFailure(bad, false);
+  bad.endAttempt();
+  expect([pick(set), pick(set)].map(({ replica }) => replica.id)).toEqual([3 - bad.id, 3 - bad.id]);
+  expect(set?.pick(plain, [])).toBe('full');
+});
+
+test('a full version gives its turns to another', () => {
+  const { sets } = limitedTo2(1, [
+    { version: 1, share: 1 },
+    { version: 2, share: 0 },
+  ]);
+  expect(Array.from({ length: 4 }, () => pick(sets[0]).replica.version)).toEqual([1, 1, 2, 2]);
+});
+
+test('a replica that accepts nothing collects at most 128 connects of a thread', () => {
+  const { sets } = threadsWith(1, 1);
+  const { replica } = pick(sets[0]);
+  const cancels = Array.from({ length: 128 }, () => replica.streams.dial(plain, () => undefined));
+  expect(sets[0]?.pick(plain, [])).toBe('full');
+  cancels.pop()?.();
+  expect(pick(sets[0]).replica).toBe(replica);
+  for (const cancel of cancels) cancel();
 });

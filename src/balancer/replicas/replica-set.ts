@@ -1,6 +1,7 @@
 import type { SessionKey } from '../../domain/task.ts';
 import type { Random } from '../../shared/random.ts';
 import type { BoardRow } from '../board/board.ts';
+import { RoomSignal } from '../board/room-signal.ts';
 import type { RequestHead } from '../http1/request-head.ts';
 import type { Policy, PolicyState } from '../policy/policies.ts';
 import type { PoolServices } from './replica-pool.ts';
@@ -23,6 +24,8 @@ const maxTries = 8;
 
 /** The replicas of the service, from the view of one thread's requests. */
 export class ReplicaSet {
+  /** For the requests that found each replica full. */
+  readonly room: RoomSignal;
   readonly #policy: Policy;
   readonly #state: PolicyState;
   readonly #services: PoolServices;
@@ -40,6 +43,7 @@ export class ReplicaSet {
     this.#services = services;
     this.#row = row;
     this.#session = session;
+    this.room = new RoomSignal(row);
   }
 
   /** Puts a new set in force: from now on only replicas that serve in it get requests. */
@@ -73,25 +77,38 @@ export class ReplicaSet {
 
   /**
    * Chooses a replica outside `excluded` and counts the attempt there, until `endAttempt`. Undefined when none serves.
-   * `version`: of the choice for an earlier attempt.
+   * `full`: those that may get the request have as many as they may have. `version`: of the choice for an earlier attempt.
    *
    * Exact over all threads without a lock: the thread reads the counts of all rows and counts in its own. If another
    * thread chose meanwhile, it undoes its count and chooses again. Others may briefly see that count.
    */
-  pick(request: RequestHead, excluded: readonly Replica[], version?: number): Choice | undefined {
+  pick(request: RequestHead, excluded: readonly Replica[], version?: number): Choice | 'full' | undefined {
     const { now } = this.#services.deadlines;
     const { board } = this.#row;
     const route = this.#routes?.choose(request, version);
+    let isAnnounced = false;
     for (let tries = 1; ; tries += 1) {
       const { generation } = board;
       const isMarked = now < board.markedUntil;
       const candidates = excluded.length > 0 || isMarked ? this.#candidates(excluded, now, route) : (route?.serving ?? this.#serving);
       const [first] = candidates;
       if (first === undefined) return undefined;
-      const replica = candidates.length === 1 ? first : (candidates[this.#policy.select(candidates, request, this.#state)] ?? first);
-      const load = replica.inFlight;
+      let replica = this.#select(candidates, request) ?? first;
+      let load = replica.inFlight;
+      if (replica.isFullAt(load)) {
+        const withRoom = this.#select(this.#candidates(excluded, now, route, hasRoom), request);
+        if (withRoom === undefined && isAnnounced) return 'full';
+        if (withRoom === undefined) {
+          this.room.announce();
+          isAnnounced = true;
+          continue;
+        }
+        replica = withRoom;
+        load = replica.inFlight;
+      }
       replica.beginAttempt();
       if (board.advance(generation) || tries >= maxTries) {
+        if (isAnnounced) this.room.settle();
         replica.recordChoice((generation + 1) | 0);
         const isLastResort = isMarked && isPassedOver(replica, now);
         const reason = isLastResort ? 'last_resort' : candidates.length === 1 ? 'only' : this.#policy.name;
@@ -101,16 +118,26 @@ export class ReplicaSet {
     }
   }
 
+  #select(candidates: readonly Replica[], request: RequestHead): Replica | undefined {
+    return candidates.length > 1 ? candidates[this.#policy.select(candidates, request, this.#state)] : candidates[0];
+  }
+
   /**
    * The best available class: not ejected, avoided or silent; else not ejected; else any. In a class, the version of the
-   * route comes first, then those with a share, then those of share 0.
+   * route comes first, then those with a share, then those of share 0. `mayTake`: what they must fulfil within the class.
    */
-  #candidates(excluded: readonly Replica[], now: number, route: Route | undefined): readonly Replica[] {
+  #candidates(
+    excluded: readonly Replica[],
+    now: number,
+    route: Route | undefined,
+    mayTake: (replica: Replica) => boolean = () => true,
+  ): readonly Replica[] {
     const allowed = this.#serving.filter((replica) => !excluded.includes(replica));
-    if (route === undefined) return bestClass(allowed, now);
+    if (route === undefined) return bestClass(allowed, now).filter(mayTake);
     const own = allowed.filter(({ version }) => version === route.version);
-    if (route.isPinned && own.length > 0) return bestClass(own, now);
-    const usable = bestClass(allowed, now);
+    const pinned = route.isPinned ? bestClass(own, now).filter(mayTake) : [];
+    if (pinned.length > 0) return pinned;
+    const usable = bestClass(allowed, now).filter(mayTake);
     const preferred = usable.filter(({ version }) => version === route.version);
     if (preferred.length > 0) return preferred;
     const sharing = usable.filter(({ share }) => share > 0);
@@ -166,6 +193,8 @@ function bestClass(replicas: readonly Replica[], now: number): readonly Replica[
   const notEjected = replicas.filter((replica) => !replica.health.isEjected(now));
   return notEjected.length > 0 ? notEjected : replicas;
 }
+
+const hasRoom = (replica: Replica): boolean => !replica.isFullAt(replica.inFlight);
 
 function isPassedOver(replica: Replica, now: number): boolean {
   return replica.health.isEjected(now) || replica.health.isAvoided(now) || replica.isStalled;

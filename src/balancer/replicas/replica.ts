@@ -19,6 +19,12 @@ export function hasVersions(replicas: readonly SlottedReplica[]): boolean {
 /** `doubtful`: silent while others answer. `little`: its probes fail too. `none`: gone, or silent for far too long. */
 type Prospect = 'good' | 'doubtful' | 'little' | 'none';
 
+/**
+ * Connects to a replica that a thread may have under way. Programs accept at most so many at once where they keep the
+ * old limit of Linux (`somaxconn` before 5.4); more lead to lost SYNs.
+ */
+const mostDials = 128;
+
 /** `sinceChoice` of a replica that was never chosen. */
 const never = 4_294_967_296;
 
@@ -102,6 +108,11 @@ export class Replica implements Candidate {
     return this.#board.sumOfRows(this.#allInFlight);
   }
 
+  /** `load`: its attempts in flight. A full replica gets no further request. */
+  isFullAt(load: number): boolean {
+    return load >= this.#services.maxConnectionsPerReplica || this.streams.dialling >= mostDials;
+  }
+
   get ownInFlight(): number {
     return Atomics.load(this.#cells, this.#inFlight);
   }
@@ -147,6 +158,7 @@ export class Replica implements Candidate {
 
   endAttempt(): void {
     Atomics.sub(this.#cells, this.#inFlight, 1);
+    this.#board.makeRoom();
   }
 
   /** Each call is matched by exactly one `recordFirstByte` or `recordUnanswered`. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { aBalancerReplica } from '../../../test/support/balancer.ts';
 import { headOf } from '../../../test/support/http1-events.ts';
-import { replicaSets } from '../../../test/support/replica-sets.ts';
+import { pickFrom, replicaSets } from '../../../test/support/replica-sets.ts';
 import { seededRandom } from '../../shared/random.ts';
 import { Board } from '../board/board.ts';
 import type { ReplicaSet } from './replica-set.ts';
@@ -18,10 +18,9 @@ const plain = requestWith();
 
 /** Picks a replica and ends the attempt. */
 function pick(set: ReplicaSet, request = plain, excluded: readonly Replica[] = [], version?: number): Replica {
-  const choice = set.pick(request, excluded, version);
-  if (choice === undefined) throw new Error('nothing was picked');
-  choice.replica.endAttempt();
-  return choice.replica;
+  const { replica } = pickFrom(set, request, excluded, version);
+  replica.endAttempt();
+  return replica;
 }
 
 const versionsOf = (set: ReplicaSet, request = plain, count = 200): ReadonlySet<number> =>
@@ -58,7 +57,7 @@ test('a set that changes with each request still gives a tiny share its turns', 
 
 test('the policy chooses among the replicas of the version', () => {
   const { set } = one([aReplica(1, 1, 1), aReplica(2, 1, 1), aReplica(3, 1, 1), aReplica(4, 2, 0)]);
-  const open = Array.from({ length: 9 }, () => set.pick(plain, [])?.replica.id);
+  const open = Array.from({ length: 9 }, () => pickFrom(set, plain, []).replica.id);
   expect([1, 2, 3, 4].map((id) => open.filter((other) => other === id).length)).toEqual([3, 3, 3, 0]);
 });
 
@@ -95,8 +94,7 @@ test('while a version drains or is ejected, another version with a share takes i
 test('a retry goes to the same version first, then to any', () => {
   const { set } = one([aReplica(1, 1, 0.5), aReplica(2, 1, 0.5), aReplica(3, 2, 0.5), aReplica(4, 2, 0.5), aReplica(5, 3, 0)]);
   for (let turn = 0; turn < 50; turn += 1) {
-    const first = set.pick(plain, []);
-    if (first === undefined) throw new Error('nothing was picked');
+    const first = pickFrom(set, plain, []);
     first.replica.endAttempt();
     const tried = [first.replica];
     for (let attempt = 1; attempt < 5; attempt += 1) tried.push(pick(set, plain, tried, first.version));

@@ -70,13 +70,23 @@ export class DataPlane {
     this.#replicas = new ReplicaSet(
       createPolicy(config.policy),
       random,
-      { protocol: config.protocol, clock, deadlines, files, crashed, metrics },
+      {
+        protocol: config.protocol,
+        maxConnectionsPerReplica: config.maxConnectionsPerReplica,
+        dialEnded: () => this.#requestQueue.roomMade(),
+        clock,
+        deadlines,
+        files,
+        crashed,
+        metrics,
+      },
       row,
       config.session,
     );
     files.closeIdle = () => this.#replicas.closeIdle();
     const tally = new SharedQueueTally(row);
-    this.#requestQueue = new RequestQueue({ deadlines, limits: config.queue, tally, threads: row.board.threads, onHeld: held });
+    const { room } = this.#replicas;
+    this.#requestQueue = new RequestQueue({ deadlines, limits: config.queue, tally, threads: row.board.threads, room, onHeld: held });
     this.#accessLog = new AccessLog({
       path: config.accessLog,
       clock,
