@@ -151,11 +151,6 @@ export class RequestQueue implements Timed {
     this.#releaseNext();
   }
 
-  /** A replica may have room for requests that found none. */
-  roomMade(): void {
-    if (this.#lacksRoom) this.#releaseNext();
-  }
-
   onDeadline(): void {
     const { now } = this.#options.deadlines;
     this.#giveUp(({ giveUpAt = now }) => giveUpAt <= now);

@@ -23,6 +23,14 @@ const maxIdleConnections = 1_024;
 /** Limit for a connect, ms: a lost SYN is sent again after 1 s and after 3 s, so it allows three tries (RFC 6298). */
 const connectTimeoutMs = 5_000;
 
+/**
+ * Connects to a replica that a thread may have under way. Programs queue at most so many where they keep the old limit of
+ * Linux (`somaxconn` before 5.4). Each SYN beyond is lost and costs a second.
+ */
+const mostDials = 128;
+
+type OnConnected = (error: DialError | undefined, connection: ReplicaConnection | undefined) => void;
+
 /** What a pool needs from the process. */
 export interface PoolServices {
   readonly protocol: ReplicaProtocol;
@@ -33,8 +41,6 @@ export interface PoolServices {
   readonly files: FileBudget;
   /** Most attempts in flight at one replica, over all threads. */
   readonly maxConnectionsPerReplica: number;
-  /** Called when a connect has ended in any way: there may be room for a request that waits. */
-  readonly dialEnded: () => void;
   readonly crashed: (error: unknown) => void;
 }
 
@@ -50,6 +56,8 @@ export class ReplicaPool implements ReplicaConnectionOwner {
   /** Connections that are being opened or have not answered yet. */
   #fresh = 0;
   #dialling = 0;
+  /** Requests whose connects wait for others to end, in order. */
+  readonly #waiting = new Set<(error: DialError | undefined) => void>();
 
   constructor(address: ReplicaAddress, services: PoolServices) {
     this.#address = address;
@@ -74,11 +82,22 @@ export class ReplicaPool implements ReplicaConnectionOwner {
     return this.#fresh > 0;
   }
 
-  get dialling(): number {
-    return this.#dialling;
+  /** Opens a connection, after earlier ones if many are being opened. If one fails, those that wait fail with it. */
+  dial(done: OnConnected): CancelDial {
+    if (this.#dialling < mostDials) return this.#dial(done);
+    let cancel: CancelDial | undefined;
+    const start = (error: DialError | undefined): void => {
+      if (error === undefined) cancel = this.#dial(done);
+      else done(error, undefined);
+    };
+    this.#waiting.add(start);
+    return () => {
+      this.#waiting.delete(start);
+      cancel?.();
+    };
   }
 
-  dial(done: (error: DialError | undefined, connection: ReplicaConnection | undefined) => void): CancelDial {
+  #dial(done: OnConnected): CancelDial {
     let isPending = true;
     const settle = (isOpen: boolean): void => {
       if (!isPending) return;
@@ -94,7 +113,7 @@ export class ReplicaPool implements ReplicaConnectionOwner {
       } catch (unexpected) {
         this.crashed(unexpected);
       }
-      this.#services.dialEnded();
+      this.#dialEnded(error);
     };
     this.#fresh += 1;
     this.#dialling += 1;
@@ -102,8 +121,16 @@ export class ReplicaPool implements ReplicaConnectionOwner {
     return () => {
       settle(false);
       cancel();
-      this.#services.dialEnded();
+      this.#dialEnded(undefined);
     };
+  }
+
+  #dialEnded(error: DialError | undefined): void {
+    const waiting = [...this.#waiting].slice(0, error === undefined ? mostDials - this.#dialling : undefined);
+    for (const start of waiting) {
+      // The callback of an earlier one may have cancelled it.
+      if (this.#waiting.delete(start)) start(error);
+    }
   }
 
   keep(connection: ReplicaConnection, head: ResponseHead): void {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { aBalancerReplica } from '../../../test/support/balancer.ts';
+import { waitFor } from '../../../test/support/wait-for.ts';
 import { headOf } from '../../../test/support/http1-events.ts';
 import { pickFrom, replicaSets } from '../../../test/support/replica-sets.ts';
 import { Board } from '../board/board.ts';
@@ -178,12 +179,14 @@ test('a full version gives its turns to another', () => {
   expect(Array.from({ length: 4 }, () => pick(sets[0]).replica.version)).toEqual([1, 1, 2, 2]);
 });
 
-test('a replica that accepts nothing collects at most 128 connects of a thread', () => {
+test('a thread has at most 128 connects to a replica under way, and others wait for their end', async () => {
   const { sets } = threadsWith(1, 1);
-  const { replica } = pick(sets[0]);
-  const cancels = Array.from({ length: 128 }, () => replica.streams.dial(plain, () => undefined));
-  expect(sets[0]?.pick(plain, [])).toBe('full');
-  cancels.pop()?.();
-  expect(pick(sets[0]).replica).toBe(replica);
-  for (const cancel of cancels) cancel();
+  const { streams } = pick(sets[0]).replica;
+  const ended: number[] = [];
+  const cancels = Array.from({ length: 131 }, (_, index) => streams.dial(plain, (error) => void (error && ended.push(index))));
+  // A waiting one that is cancelled never starts; one that ends lets the next start.
+  cancels[128]?.();
+  cancels[0]?.();
+  await waitFor('the refusals', () => ended.length === 129);
+  expect(ended.toSorted((a, b) => a - b)).toEqual([...Array.from({ length: 127 }, (_, index) => index + 1), 129, 130]);
 });

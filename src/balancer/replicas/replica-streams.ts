@@ -35,11 +35,6 @@ export class ReplicaStreams {
     return this.#http1.hasFresh;
   }
 
-  /** Connects under way for HTTP/1.1. An HTTP/2 connection being opened is shared by all requests. */
-  get dialling(): number {
-    return this.#http1.dialling;
-  }
-
   /** A stream over an open connection; undefined when none may carry it. `mayRunTwice`: see `ReplicaPool.take`. */
   take(head: RequestHead, mayRunTwice: boolean): ReplicaStream | undefined {
     return this.#usesHttp2(head) ? this.#sessions().take() : this.#http1.take(mayRunTwice);

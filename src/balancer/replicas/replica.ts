@@ -19,12 +19,6 @@ export function hasVersions(replicas: readonly SlottedReplica[]): boolean {
 /** `doubtful`: silent while others answer. `little`: its probes fail too. `none`: gone, or silent for far too long. */
 type Prospect = 'good' | 'doubtful' | 'little' | 'none';
 
-/**
- * Connects to a replica that a thread may have under way. Programs accept at most so many at once where they keep the
- * old limit of Linux (`somaxconn` before 5.4); more lead to lost SYNs.
- */
-const mostDials = 128;
-
 /** `sinceChoice` of a replica that was never chosen. */
 const never = 4_294_967_296;
 
@@ -110,7 +104,7 @@ export class Replica implements Candidate {
 
   /** `load`: its attempts in flight. A full replica gets no further request. */
   isFullAt(load: number): boolean {
-    return load >= this.#services.maxConnectionsPerReplica || this.streams.dialling >= mostDials;
+    return load >= this.#services.maxConnectionsPerReplica;
   }
 
   get ownInFlight(): number {

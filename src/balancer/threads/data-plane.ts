@@ -73,7 +73,6 @@ export class DataPlane {
       {
         protocol: config.protocol,
         maxConnectionsPerReplica: config.maxConnectionsPerReplica,
-        dialEnded: () => this.#requestQueue.roomMade(),
         clock,
         deadlines,
         files,
