@@ -1,6 +1,8 @@
+import { messageOf } from '../../../../src/shared/errors.ts';
 import type { ServiceName } from './conduct.ts';
 import { apiError } from './error-catalogue.ts';
 import { watchReads, type Action, type Caller } from './action.ts';
+import { modelProblems } from '../wire/model-check.ts';
 import { shapesOf } from '../wire/schema.ts';
 import { ApiError } from '../wire/api-error.ts';
 import { readJson, writeJson } from '../wire/json.ts';
@@ -89,6 +91,25 @@ export const protocols: Readonly<Record<Exclude<ServiceName, 's3'>, RpcProtocol>
   servicequotas: json,
 };
 
+/**
+ * Reads an action's parameters. The SDK's model decides: a parameter that is unknown, missing, of another type or outside
+ * its enumeration is refused, and reported to `problem`, so that the test fails even if the caller copes.
+ */
+export function readInput(protocol: RpcProtocol, action: Action, request: RpcRequest, problem: (text: string) => void): object {
+  const report = (text: string): void => problem(`${action.name} does not fit AWS's model: ${text}`);
+  let input: object;
+  try {
+    input = protocol.read(action, request);
+  } catch (error) {
+    report(messageOf(error));
+    throw error;
+  }
+  const [first, ...others] = modelProblems(action.operation[4], input);
+  if (first === undefined) return input;
+  for (const { text } of [first, ...others]) report(text);
+  throw new ApiError(first.kind === 'missing' ? 'MissingParameter' : 'InvalidParameterValue', first.text, 400);
+}
+
 /** Runs an action on its parameters; reports parameters that the emulator ignored to `problem`. */
 export async function runAction(
   action: Action,
@@ -99,6 +120,8 @@ export async function runAction(
   const watched = watchReads(input);
   const fingerprint = JSON.stringify(input, (name, value: unknown) => (name === 'ClientToken' || name === 'DryRun' ? undefined : value));
   const result = await action.run(watched.input, { ...caller, fingerprint });
+  for (const { text } of modelProblems(action.operation[5], result))
+    problem(`the reply to ${action.name} does not fit AWS's model: ${text}`);
   const unread = watched.unread();
   if (unread.length > 0) problem(`${action.name} was given ${unread.join(', ')}, which the emulator does not act upon`);
   return result;

@@ -7,7 +7,7 @@ import { permissionsOf, type RecordedCall } from './calls.ts';
 import type { ServiceName } from './conduct.ts';
 import type { Emulation } from './emulation.ts';
 import { apiError } from './error-catalogue.ts';
-import { asApiError, protocols, runAction, type RpcReply } from './rpc.ts';
+import { asApiError, protocols, readInput, runAction, type RpcReply } from './rpc.ts';
 import { S3Front } from '../s3/front.ts';
 import type { BucketStore } from '../s3/buckets.ts';
 import { sha256Hex } from '../sigv4/signature.ts';
@@ -114,7 +114,7 @@ export class AwsServer {
         problem(`${service}:${name} is not emulated`);
         throw new ApiError('InvalidAction', `The action ${name} is not valid for this web service.`, 400);
       }
-      const input = protocol.read(action, rpc);
+      const input = readInput(protocol, action, rpc, problem);
       recorded = { ...recorded, permissions: permissionsOf(service, name, input) };
       const faults = conduct.faultsOf(call, body);
       for (const fault of faults) {

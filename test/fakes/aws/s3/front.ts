@@ -11,11 +11,8 @@ import { ApiError } from '../wire/api-error.ts';
 import type { BucketStore } from './buckets.ts';
 import { errorReply, S3Exchange, send, type S3Reply } from './exchange.ts';
 import { operations } from './operations.ts';
+import { requestProblems } from './request-check.ts';
 import { operationOf, targetOf, type S3Operation, type S3Target } from './routes.ts';
-
-/** Headers that the emulator implements, or that have no observable effect. */
-const knownHeaders =
-  /^x-amz-(?:meta-.+|checksum-.+|sdk-checksum-algorithm|content-sha256|date|security-token|user-agent|trailer|decoded-content-length|copy-source(?:-range)?|metadata-directive|storage-class|server-side-encryption|expected-bucket-owner|acl|object-ownership|tagging|te|mp-object-size)$/;
 
 /** Handler of requests to S3. */
 export class S3Front {
@@ -52,7 +49,7 @@ export class S3Front {
     try {
       const verified = this.#verify(unverified);
       call = { ...call, accessKeyId: verified.key.accessKeyId, region: verified.scope.region };
-      this.#checkHeaders(request);
+      if (operation !== undefined) for (const text of requestProblems(operation, target.query, request.headers)) problem(text);
       const faults = conduct.faultsOf(call, request.url ?? '');
       for (const fault of faults) {
         if (fault.kind === 'delay') await clock.sleep(fault.ms);
@@ -99,11 +96,6 @@ export class S3Front {
       pageLimit: conduct.pageLimit,
     });
     return operations[operation](exchange);
-  }
-
-  #checkHeaders(request: IncomingMessage): void {
-    const strange = Object.keys(request.headers).filter((name) => name.startsWith('x-amz-') && !knownHeaders.test(name));
-    if (strange.length > 0) this.#emulation.problem(`S3 was given ${strange.join(', ')}, which the emulator does not act upon`);
   }
 
   #verify(unverified: UnverifiedRequest): Verified {
