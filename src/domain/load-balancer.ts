@@ -125,7 +125,7 @@ const table = {
     min: 1,
     max: 1_000_000,
     // Half of the local ports that Linux has for connections to one address (`ip_local_port_range`).
-    doc: 'Most requests at one time at a replica. More wait until one ends, in order of arrival, or for another replica.',
+    doc: 'Most requests of clients at one time at a replica. More go to another replica, or wait in order of arrival until one ends.',
     default: 16_384,
   },
   keep_alive_timeout_seconds: {

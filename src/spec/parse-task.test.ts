@@ -75,6 +75,7 @@ test('defaults are filled in', () => {
         maxHeaderBytes: 32_768,
         maxHeaderCount: 100,
         maxConnections: undefined,
+        maxConnectionsPerReplica: 16_384,
         keepAliveTimeoutSeconds: 75,
         queueSize: 1_000,
         queueBytes: 64 * 2 ** 20,
@@ -127,6 +128,7 @@ service:
     max_header_size: 65536
     max_header_count: 200
     max_connections: 5000
+    max_connections_per_replica: 50
     keep_alive_timeout_seconds: 1m
     queue_size: 0
     queue_bytes: 1GB
@@ -185,6 +187,7 @@ service:
       maxHeaderBytes: 65_536,
       maxHeaderCount: 200,
       maxConnections: 5_000,
+      maxConnectionsPerReplica: 50,
       keepAliveTimeoutSeconds: 60,
       queueSize: 0,
       queueBytes: 2 ** 30,

@@ -36,6 +36,7 @@ test('a plain service has its name, address and files, and defaults for everythi
     proxyProtocol: [],
     allow: null,
     maxConnections: null,
+    maxConnectionsPerReplica: 16_384,
     maxRequestLineBytes: 8_192,
     maxHeaderBytes: 32_768,
     maxHeaderCount: 100,
