@@ -14,7 +14,7 @@ const services = Number(process.argv[2] ?? 1);
 const seconds = Number(process.argv[3] ?? 60);
 const infra = process.argv[4] === 'ssh' ? 'ssh' : 'local';
 
-/** The first minute has work of the start. */
+/** After the last service is ready: the work of the start ends meanwhile. */
 const settleMs = 45_000;
 /** After the end of services: connections end when idle. */
 const downMs = 75_000;

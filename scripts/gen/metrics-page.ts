@@ -1,7 +1,7 @@
 import {
   codeLabels,
   connectFailures,
-  refusals,
+  refusedConnections,
   refusedForFiles,
   rejectReasons,
   retryReasons,
@@ -16,7 +16,7 @@ const labelMeanings = {
   code: `The HTTP status that the client was told: ${list(codeLabels)}. A status that is not in this list counts for its class; ${code('none')}: the client left before it was told anything.`,
   replica: `Number of the replica, as in ${code('svc serve status')}; ${code('none')}: no replica was chosen. The values of a removed replica stay until another replica needs their memory, so that the last ones are not lost.`,
   place: 'Where the replica runs, such as `local` or `aws/us-east-2`.',
-  reason: `Of retries: ${list(retryReasons)}. Of failed connects: ${list(connectFailures)}. Of refused connections: ${list(refusals)}. Of rejected requests, as in the field ${code('x-svc-reason')} of the response: ${list(rejectReasons)}.`,
+  reason: `Of retries: ${list(retryReasons)}. Of failed connects: ${list(connectFailures)}. Of refused connections: ${list(refusedConnections)}. Of rejected requests, as in the field ${code('x-svc-reason')} of the response: ${list(rejectReasons)}.`,
   kind: `What was refused: ${list(refusedForFiles)}.`,
   thread: 'Number of the thread, from 0.',
   service: 'Name of the service.',

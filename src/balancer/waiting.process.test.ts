@@ -197,7 +197,7 @@ test('a request over the queue limits learns the phase and the expected time', a
   });
 });
 
-test('with two threads a replica gets only as many requests at once as it may have, and all are answered', async () => {
+test('two threads together respect the limit of a replica, and answer all requests', async () => {
   let open = 0;
   let most = 0;
   const slow = httpReplica((incoming, response) => {

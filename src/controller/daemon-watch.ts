@@ -89,7 +89,7 @@ export class DaemonWatch implements Loop {
   async #cleanUp(): Promise<void> {
     const { store, paths, clock, log } = this.#context;
     await removeOldUploads(paths, clock.now());
-    // Their events tell folders that wait for a removal from those of another database.
+    // Without its events, a folder that waits for its removal would count as one of another database.
     const except = [...foldersIn(paths.servicesDir), ...foldersIn(paths.clustersDir)];
     try {
       await store.events.pruneGone({ before: clock.now() - goneEventsMs, keep: mostGoneEvents, except });

@@ -14,7 +14,7 @@ import { wholeEnv } from '../shared/env.ts';
 import { homePaths, servicePaths } from '../shared/paths.ts';
 import { programEntry } from '../shared/program-files.ts';
 import { openStore } from '../store/open-store.ts';
-import { endReconcilersOfReplaced, isManaged } from './replaced-state.ts';
+import { endReconcilersOfReplaced, isStartedBySystemd } from './replaced-state.ts';
 
 test('a stopped reconciler of a replaced database is killed before the new one opens', async () => {
   await withTempHome(async (home) => {
@@ -44,7 +44,7 @@ test('a stopped reconciler of a replaced database is killed before the new one o
 
 test('only the process that systemd itself started counts as managed', () => {
   vi.stubEnv('SYSTEMD_EXEC_PID', '7');
-  expect([isManaged(7), isManaged(8)]).toEqual([true, false]);
+  expect([isStartedBySystemd(7), isStartedBySystemd(8)]).toEqual([true, false]);
   vi.unstubAllEnvs();
-  expect(isManaged(7)).toBe(false);
+  expect(isStartedBySystemd(7)).toBe(false);
 });

@@ -43,7 +43,7 @@ async function endReconciler(paths: HomePaths, key: string, log: Logger, clock: 
 }
 
 /** Whether systemd (248 or newer) started this very process, as an installed unit does, and so restarts it. */
-export const isManaged = (pid: number): boolean => envVar('SYSTEMD_EXEC_PID') === String(pid);
+export const isStartedBySystemd = (pid: number): boolean => envVar('SYSTEMD_EXEC_PID') === String(pid);
 
 /**
  * Ends this daemon when its database file is replaced, and starts another on the new file, unless a process manager
@@ -54,7 +54,7 @@ export function renewWhenReplaced({ store, clock, log, paths, controllerHost }: 
     log.error({ why }, 'the state database was replaced: the controller restarts with the present file');
     const [, entry] = process.argv;
     // A service manager restarts it; another process would hold the lock and leave the manager without a controller.
-    if (controllerHost === undefined && !isManaged(process.pid) && entry !== undefined)
+    if (controllerHost === undefined && !isStartedBySystemd(process.pid) && entry !== undefined)
       spawn(process.execPath, [entry], { cwd: paths.home, detached: true, stdio: 'inherit', env: { ...wholeEnv() } }).unref();
     process.exit(exitCodes.transient);
   });

@@ -2,6 +2,7 @@ import { type Dirent, lstatSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { HomePaths } from '../shared/paths.ts';
 import { hasErrno } from '../shared/errors.ts';
+import { identifyProcess } from '../shared/system/process-identity.ts';
 import { temporaryFileWriter } from '../shared/system/files.ts';
 
 /** Far longer than any atomic write, ms. */
@@ -37,17 +38,8 @@ function sweep(dir: string, now: number, depth: number): number {
 function isLeft(path: string, name: string, now: number): boolean {
   const pid = temporaryFileWriter(name);
   const { mtimeMs } = (pid !== undefined && lstatSync(path, { throwIfNoEntry: false })) || { mtimeMs: now };
-  return pid !== undefined && now - mtimeMs > oldMs && !isRunning(pid);
-}
-
-/** A reused pid only delays the removal. */
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return !hasErrno(error, 'ESRCH');
-  }
+  // A reused pid only delays the removal.
+  return pid !== undefined && now - mtimeMs > oldMs && identifyProcess(pid) === undefined;
 }
 
 function entriesOf(dir: string): readonly Dirent[] {

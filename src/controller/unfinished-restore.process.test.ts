@@ -7,7 +7,7 @@ import { homePaths } from '../shared/paths.ts';
 import { programEntry } from '../shared/program-files.ts';
 import { prepareHome } from '../shared/system/prepare-home.ts';
 
-test('a controller does not start on the remains of a killed restore, and names the way out', async () => {
+test('after a killed restore a controller does not start, and names the command', async () => {
   await withTempHome((home) => {
     const paths = homePaths(home, process.getuid?.() ?? 0);
     prepareHome(paths);

@@ -192,7 +192,11 @@ function stretchesAfter({ windows, stretches }: CanaryMemory, histograms: Return
   const added = (measure: keyof Stretch, odds: number, most = canaryPersistence.most): number =>
     (current[measure] ?? 0) + Math.max(-most, Math.min(most, Math.log(evidenceOf(histograms[measure], odds))));
   // A window with a silent request counts in full: few others say anything about silence.
-  const stretch = { firstByte: added('firstByte', 2), slowest: added('slowest', 4), silent: added('silent', silentOdds, Infinity) };
+  const stretch = {
+    firstByte: added('firstByte', 2),
+    slowest: added('slowest', 4),
+    silent: added('silent', silentOdds, Math.log(mostEvidence)),
+  };
   return [...(begins ? stretches : stretches.slice(0, -1)), stretch].slice(-canaryPersistence.stretches);
 }
 

@@ -125,7 +125,7 @@ const table = {
     min: 1,
     max: 1_000_000,
     // Half of the local ports that Linux has for connections to one address (`ip_local_port_range`).
-    doc: 'Most requests of clients at one time at a replica. More go to another replica, or wait in order of arrival until one ends.',
+    doc: 'Most requests of clients at one time at a replica. More go to another replica, or wait in order of arrival until one ends. Each balancer counts its own; during an update of a balancer both do.',
     default: 16_384,
   },
   keep_alive_timeout_seconds: {
@@ -139,7 +139,7 @@ const table = {
     kind: 'count',
     min: 0,
     max: 1_000_000,
-    doc: 'Most requests that wait for a replica: when the last one has just gone, or when `min_replicas` is 0 and the service wakes up. More are answered 503.',
+    doc: 'Most requests that wait for a replica: when the last one has just gone, when each is full (`max_connections_per_replica`), or when `min_replicas` is 0 and the service wakes up. More are answered 503.',
     default: 1_000,
     calculated: true,
   },

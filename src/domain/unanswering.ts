@@ -14,7 +14,7 @@ const earlyAfterMs = 18_000;
  * How long all requests at a replica fail before another one is launched in its place, ms. The balancer has ejected it
  * meanwhile: this includes the first trials after ejections of 10 and 20 s.
  */
-const brokenAfterMs = 60_000;
+export const brokenAfterMs = 60_000;
 
 /** A replica that is replaced first and ends later. */
 interface UnansweringReplica extends SilentReplica {

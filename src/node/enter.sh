@@ -176,10 +176,12 @@ find_process_limit() {
 # system can do so (setpriv since util-linux 2.41). The code has no blanks and no wildcards, because the shell splits and
 # expands svc_drop. Without Perl, or with another processor, there is no filter.
 add_filter() {
-  case $(uname -m) in x86_64) svc_prctl=157 ;; aarch64) svc_prctl=167 ;; *) return ;; esac
+  case $(uname -m) in x86_64) svc_calls='317 157' ;; aarch64) svc_calls='277 167' ;; *) return ;; esac
   command -v perl > /dev/null || return
-  # PR_SET_SECCOMP, SECCOMP_MODE_FILTER, struct sock_fprog. Perl would complain about a locale that is not installed.
-  svc_drop="$svc_drop env PERL_BADLANG=0 perl -e delete(\$ENV{PERL_BADLANG});\$f=pack(q(H).length(\$h=shift),\$h);syscall($svc_prctl,22,2,pack(q(Sx6p),length(\$f)/8,\$f));exec(@ARGV);exit(127) $svc_seccomp"
+  # seccomp(SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, struct sock_fprog); where the kernel refuses it,
+  # prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ...), which before Linux 5.16 also slows the program down by mitigations
+  # against Spectre. Perl would complain about a locale that is not installed.
+  svc_drop="$svc_drop env PERL_BADLANG=0 perl -e delete(\$ENV{PERL_BADLANG});\$f=pack(q(H).length(\$h=shift),\$h);\$p=pack(q(Sx6p),length(\$f)/8,\$f);syscall(${svc_calls% *},1,4,\$p)==0||syscall(${svc_calls#* },22,2,\$p);exec(@ARGV);exit(127) $svc_seccomp"
 }
 
 outside() {

@@ -76,7 +76,7 @@ const slowly = async (world: () => SearchWorld, answer: () => MachineId): Promis
   return answer();
 };
 
-test('the steps of a search do not grow with the number of launches that wait beside it', async () => {
+test('the steps of a search do not grow with the number of launches', async () => {
   const launches = 200;
   let steps = 0;
   const accept = async (_: Offer, key: string): Promise<MachineId> => {

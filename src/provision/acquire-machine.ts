@@ -28,6 +28,8 @@ export interface MachineRequest {
   readonly zoneOrder?: PlacementFacts['zoneOrder'];
   /** Under which the history remembers the offers; see `searchOf`. Absent: it does not. */
   readonly search?: string;
+  /** Equal for requests with the same candidates: a change wakes one search of each group. Default: `search`. */
+  readonly group?: string;
   /** Asked before each step of the search: it changes when requests begin or cease to wait. */
   readonly readySeconds?: () => PlacementFacts['readySeconds'];
   readonly providers: () => Promise<readonly ProviderState[]>;
@@ -325,18 +327,18 @@ class Search {
     history.keepBusy(release());
   }
 
-  /** Searches of a group have the same candidates. A launch whose machines failed to boot may exclude some. */
+  /** A launch whose machines failed to boot may exclude candidates of its group. */
   get #group(): string {
-    const { search = '', key } = this.#request;
-    return this.#failures.rounds.size === 0 ? search : `${search} ${key}`;
+    const { search = '', group = search, key } = this.#request;
+    return this.#failures.rounds.size === 0 ? group : `${group} ${key}`;
   }
 
-  async #pause(ms: number | undefined, awaited: AwaitedChange, signal: AbortSignal): Promise<void> {
+  async #pause(ms: number | undefined, awaited: AwaitedChange, signal: AbortSignal, since?: number): Promise<void> {
     const { clock, history, key } = this.#request;
     const { controller: enough, unlink } = linkedController(signal);
     this.#watchQuotas(enough.signal);
     const waits = [
-      history.change({ launch: key, group: this.#group, for: awaited }, enough.signal),
+      history.change({ launch: key, group: this.#group, for: awaited }, enough.signal, since),
       ...(ms === undefined ? [] : [clock.sleep(ms, enough.signal)]),
     ];
     await Promise.race(waits);
@@ -361,6 +363,8 @@ class Search {
    */
   async #waitForRefusals(dearer: readonly MachineCandidate[], limit: PriceLimit, signal: AbortSignal): Promise<void> {
     const { clock, history } = this.#request;
+    // Changes during the writes below count.
+    const { changes } = history;
     const { refusals } = history.memory;
     const now = clock.now();
     const tooDear = dearer.filter(({ offer }) => refusalOf(offer, refusals, now) === undefined);
@@ -384,7 +388,7 @@ class Search {
     }
     if (step !== undefined && text !== this.#tooDear) await this.#request.step(step);
     this.#tooDear = text;
-    await this.#pause((step === undefined ? until : Math.min(until, now + nothingPauseMs)) - now, 'turn', signal);
+    await this.#pause((step === undefined ? until : Math.min(until, now + nothingPauseMs)) - now, 'turn', signal, changes);
   }
 }
 

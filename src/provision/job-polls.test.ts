@@ -12,7 +12,7 @@ const unused = (): never => {
 };
 
 /** Reads of the record by a watch of a running job within a minute, on a machine that is, or is not, this one. */
-async function readsInAMinute(isHere: boolean): Promise<number> {
+async function readsInAMinute(isLocal: boolean): Promise<number> {
   let reads = 0;
   const remote: Remote = {
     baseDir: '/m',
@@ -25,7 +25,7 @@ async function readsInAMinute(isHere: boolean): Promise<number> {
     address: unused,
     forwardSocket: unused,
     watch: () => undefined,
-    localPath: (path) => (isHere ? path : undefined),
+    localPath: (path) => (isLocal ? path : undefined),
     async readFile(path) {
       if (path.startsWith('/proc/sys')) return 'b\n';
       if (path.startsWith('/proc')) return stat;
@@ -44,7 +44,7 @@ async function readsInAMinute(isHere: boolean): Promise<number> {
   return reads;
 }
 
-test('a running job is polled each second here, and rarely over a connection', async () => {
+test('a running job is polled each second on this machine, and rarely on another', async () => {
   expect(await readsInAMinute(true)).toBeGreaterThan(50);
   expect(await readsInAMinute(false)).toBeLessThan(6);
 });

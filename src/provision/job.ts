@@ -124,8 +124,8 @@ export async function jobStatus(remote: Remote, name: string): Promise<JobStatus
 }
 
 /**
- * A poll reads files here, and takes several sessions elsewhere: with ssh, each is a process here and some there. Where the
- * machine is lost, or the connection breaks, another notice comes first: the provider's, or that of the watch.
+ * A poll reads files of this machine. On another machine it takes several sessions; with ssh, each starts processes on both
+ * machines. If the machine or the connection is lost, the provider or the watch reports it first.
  */
 const pollMsOf = (remote: Remote): number => (remote.localPath(remote.baseDir) === undefined ? 20_000 : 1_000);
 

@@ -179,12 +179,18 @@ export class PlacementHistory {
     this.#learn({ ...this.#memory, refusals: forgetRefusals(refusals, offer, true), starts: rememberStart(starts, offer, tookMs) });
   }
 
+  /** How often the memory changed or an ask ended. */
+  get changes(): number {
+    return this.#changes;
+  }
+
   /**
    * Settles when the memory changes or an ask ends, as far as that concerns the search, or when the signal aborts. Of
-   * the searches of one group that wait for their turn, each change wakes one. It must call `passTurn` unless it waits
+   * the searches of one group that wait for their turn, each change wakes one. `since`: the changes known to the search, if not all. It must call `passTurn` unless it waits
    * for its turn again: the others then need not find out one by one that they have to wait.
    */
-  change(waiting: WaitingSearch, signal: AbortSignal): Promise<void> {
+  change(waiting: WaitingSearch, signal: AbortSignal, since = this.#changes): Promise<void> {
+    if (since < this.#changes) return Promise.resolve();
     return new Promise((resolve) => {
       const done = (): void => {
         this.#waiters.delete(done);

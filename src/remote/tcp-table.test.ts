@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { hasConnection, listensElsewhere, listensOn } from './tcp-table.ts';
+import { hasConnection, whyClosed, listensOn } from './tcp-table.ts';
 
 const head = '  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n';
 const line = (local: string, remote: string, state: string): string =>
@@ -46,7 +46,7 @@ test.for([
   ['another port', line('00000000:23A3', '00000000:0000', '0A'), 'a program listens on port 9123;'],
   ['loopback only', line('0100007F:1F90', '00000000:0000', '0A'), 'port 8080 of 127.0.0.1 only'],
 ] as const)('a closed port is explained by a listener on %s', ([, text, expected]) => {
-  expect(listensElsewhere(head + text, 8080)).toContain(expected);
+  expect(whyClosed(head + text, 8080)).toContain(expected);
 });
 
 test.for([
@@ -55,5 +55,5 @@ test.for([
   ["svc's own proxy", line('0100007F:EE98', '00000000:0000', '0A')],
   ['a connection', line('00000000:23A3', '0100670A:C000', '01')],
 ] as const)('%s explains no closed port', ([, text]) => {
-  expect(listensElsewhere(head + text, 8080)).toBeUndefined();
+  expect(whyClosed(head + text, 8080)).toBeUndefined();
 });

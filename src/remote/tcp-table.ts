@@ -1,6 +1,6 @@
 import { isIPv4 } from 'node:net';
 import { proxyPort } from './isolation/enter-settings.ts';
-import { ipv6Bytes } from './kubernetes/routes.ts';
+import type { Remote, RemoteCallOptions } from './remote.ts';
 
 /** A line of /proc/net/tcp or tcp6. Addresses are bytes; an IPv4 address is the last four after `::ffff:`. */
 interface TcpLine {
@@ -30,7 +30,7 @@ export function listensOn(table: string, port: number): boolean {
 }
 
 /** Why requests to a closed port fail: where a program listens instead. Undefined: nowhere. `table`: as above. Pure. */
-export function listensElsewhere(table: string, port: number): string | undefined {
+export function whyClosed(table: string, port: number): string | undefined {
   const sockets = parseTcp(table).filter(({ local, state }) => state === listening && !ownPorts.includes(local.port));
   const here = sockets.filter(({ local }) => local.port === port);
   // It has just begun to listen.
@@ -86,4 +86,38 @@ function isLoopback(address: readonly number[]): boolean {
 
 function isSame(a: readonly number[], b: readonly number[]): boolean {
   return a.length === b.length && a.every((byte, index) => byte === b[index]);
+}
+
+/** All sixteen bytes. Pure. */
+export function ipv6Bytes(address: string): readonly number[] {
+  const [plain = ''] = address.split('%');
+  // The last two groups may be an IPv4 address.
+  const text = plain.replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_all, ...parts: readonly string[]) => {
+    const [a = 0, b = 0, c = 0, d = 0] = parts.slice(0, 4).map(Number);
+    return `${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`;
+  });
+  const [head = '', tail] = text.split('::');
+  const after = tail === undefined ? [] : groupsOf(tail);
+  const before = groupsOf(head);
+  const groups = [...before, ...Array.from({ length: 8 - before.length - after.length }, () => '0'), ...after];
+  return groups.flatMap((group) => {
+    const value = Number.parseInt(group, 16);
+    return [value >> 8, value & 0xff];
+  });
+}
+
+function groupsOf(part: string): readonly string[] {
+  return part === '' ? [] : part.split(':');
+}
+
+/** `Remote.connections` of a machine with the folder `dir`. `enter.sh` records the first process of each network there. */
+export async function machineConnections(
+  remote: Pick<Remote, 'exec'>,
+  dir: string | undefined,
+  options: RemoteCallOptions,
+): Promise<string> {
+  if (dir === undefined) return '';
+  const script =
+    'for file in "$1"/init.*; do read -r pid rest < "$file" && cat "/proc/$pid/net/tcp" "/proc/$pid/net/tcp6"; done 2> /dev/null';
+  return (await remote.exec(['sh', '-c', script, 'sh', dir], options)).stdout;
 }

@@ -44,10 +44,12 @@ function bundledFingerprint(): string {
   return readFileSync(programFile(fingerprintFile), 'utf8').trim();
 }
 
-/** Twelve hex digits that identify the code of a checkout. */
+/** Twelve hex digits that identify the code of a checkout, with its prices. */
 export function codeFingerprint(checkout: string): string {
   const source = readdirSync(join(checkout, 'src'), { recursive: true, encoding: 'utf8' }).filter((file) => runs.test(file));
   const hash = createHash('sha256').update(readFileSync(join(checkout, 'package-lock.json')));
+  for (const file of readdirSync(join(checkout, 'catalog')).toSorted())
+    hash.update(`\0${file}\0`).update(readFileSync(join(checkout, 'catalog', file)));
   for (const file of source.toSorted()) hash.update(`\0${file}\0`).update(readFileSync(join(checkout, 'src', file)));
   return hash.digest('hex').slice(0, 12);
 }

@@ -53,7 +53,7 @@ team:
   ]);
 });
 
-test('port, jump host, price and limit of processes apply to a pool unless a host overrides them', () => {
+test('settings of a pool apply to its hosts unless a host overrides them', () => {
   const text = `
 lab:
   port: 2222

@@ -53,7 +53,7 @@ describeStores('events', (driver) => {
     });
   });
 
-  test('old and surplus events of subjects without a record are pruned, those of kept ones stay', async () => {
+  test('old and surplus events of subjects without a record are pruned', async () => {
     await withStore(driver, async (store) => {
       expect(await store.events.pruneGone({ before: 5, keep: 0, except: [] })).toBe(0);
       const service = aService({ name: 'chat', key: 'living' });

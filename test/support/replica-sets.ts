@@ -36,8 +36,9 @@ export function replicaSets(
       protocol: 'auto',
       clock,
       deadlines,
-      files: new FileBudget({ board, thread }, { files: 1_000, connections: 50 }, deadlines),
+      files: new FileBudget({ board, thread }, { files: 100, connections: 50 }, deadlines),
       maxConnectionsPerReplica,
+      threads: board.threads,
       crashed: () => undefined,
       metrics: new ThreadMetrics(row),
     } as const;

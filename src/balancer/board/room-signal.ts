@@ -21,7 +21,7 @@ export class RoomSignal {
     return this.#isAwaited;
   }
 
-  /** Must precede the last look at the counts: an attempt that ends after that look then wakes this thread. */
+  /** Must precede the last read of the counts: an attempt that ends after it then wakes this thread. */
   announce(): void {
     Atomics.store(this.#row.board.cells, this.#isWaiting, 1);
     this.#seen = this.#row.board.roomsMade;
@@ -32,7 +32,7 @@ export class RoomSignal {
     Atomics.store(this.#row.board.cells, this.#isWaiting, 0);
   }
 
-  /** As `withdraw`, unless earlier requests wait: that last look found room. */
+  /** As `withdraw`, unless earlier requests wait: the last read found room. */
   settle(): void {
     if (!this.#isAwaited) this.withdraw();
   }

@@ -89,7 +89,7 @@ const binaries = fc.tuple(ipv4, fc.array(extension, { maxLength: 5 })).map(([add
 });
 const headers = fc.oneof(lines, binaries);
 
-test('a header is read with any bytes after it, and needs every one of its own', () => {
+test('a header is read with bytes after it, and needs all of its own', () => {
   fc.assert(
     fc.property(headers, fc.uint8Array({ maxLength: 40 }), ({ bytes, address }, after) => {
       expect(readProxyHeader(Buffer.concat([bytes, after]))).toEqual({ length: bytes.length, address });

@@ -227,6 +227,8 @@ export class QueuedRequest implements QueueEntry {
   /** Monotonic ms, while it waits. */
   #since: number | undefined;
   #otherwise: BalancerResponse = own.internalError;
+  /** It waits because each replica is full. */
+  #lacksRoom = false;
 
   constructor(context: BalancerContext, record: AccessRecord, listener: QueuedRequestListener) {
     this.#context = context;
@@ -234,12 +236,16 @@ export class QueuedRequest implements QueueEntry {
     this.#listener = listener;
   }
 
-  /** Begins to wait, or returns the answer at once. `otherwise`: the answer when no replica is expected. `lacksRoom`: each replica is full. */
+  /**
+   * Begins to wait, or returns the answer at once. `otherwise`: the answer when no replica is expected. `lacksRoom`: each
+   * replica is full.
+   */
   enter(otherwise: BalancerResponse, heldBytes: number, lacksRoom: boolean): BalancerResponse | undefined {
     const { requestQueue, config, clock } = this.#context;
-    this.#otherwise = lacksRoom || requestQueue.lacksRoom ? own.replicasFull(config) : otherwise;
+    this.#otherwise = otherwise;
+    this.#lacksRoom = lacksRoom || requestQueue.lacksRoom;
     const refusal = requestQueue.enter(this, heldBytes, lacksRoom);
-    if (refusal !== undefined) return own.queueRefusalResponse(config, refusal, this.#otherwise, expectedWaitNow(this.#context));
+    if (refusal !== undefined) return own.queueRefusalResponse(config, refusal, this.#answer, expectedWaitNow(this.#context));
     this.#since ??= clock.monotonic();
     return undefined;
   }
@@ -265,7 +271,12 @@ export class QueuedRequest implements QueueEntry {
     this.#listener.onRetry(this.#otherwise);
   }
 
+  get #answer(): BalancerResponse {
+    const { config, replicas } = this.#context;
+    return this.#lacksRoom && replicas.serving > 0 ? own.replicasFull(config) : this.#otherwise;
+  }
+
   giveUp(): void {
-    this.#listener.onQueueTimeout(own.queueTimeout(this.#context.config, this.#otherwise, expectedWaitNow(this.#context)));
+    this.#listener.onQueueTimeout(own.queueTimeout(this.#context.config, this.#answer, expectedWaitNow(this.#context)));
   }
 }

@@ -17,9 +17,12 @@ export function refusal(fault: Fault): BalancerResponse {
 /** The client was too slow with its head or its body. */
 export const requestTimeout: BalancerResponse = { status: 408, code: 'request_timeout', message: 'The request did not arrive in time.' };
 
+/** For a client that speaks no TLS. */
+export const tlsRequiredText = 'This endpoint speaks TLS: use https.';
+
 /** Plain HTTP at the port that leads to the endpoint: the same request belongs to `location`. */
 export function httpsRequired(location: string): BalancerResponse {
-  return { status: 308, code: 'https_required', message: 'This endpoint speaks TLS: use https.', location };
+  return { status: 308, code: 'https_required', message: tlsRequiredText, location };
 }
 
 /** The request is for a host that is no name of the endpoint. */

@@ -12,7 +12,8 @@ import { isGrpc } from '../http1/grpc-request.ts';
 import * as own from './balancer-responses.ts';
 import { ownLines } from './own-lines.ts';
 import type { ReplicaStream, ReplicaStreamUser } from '../replicas/replica-stream.ts';
-import { judgeDialError, isEndOfIdle, isOwnShortage, judgeEnd, judgeFailure, judgeHead, judgeStalled } from './replica-verdict.ts';
+import { isOwnShortage } from '../replicas/dial-queue.ts';
+import { judgeDialError, isEndOfIdle, judgeEnd, judgeFailure, judgeHead, judgeStalled } from './replica-verdict.ts';
 import { Attempt, Attempts, expectedWaitNow, QueuedRequest, type QueuedRequestListener } from './attempts.ts';
 import type { FailedAttempt } from './retry-decision.ts';
 import { isTooLarge, Upload } from './upload.ts';
@@ -146,7 +147,6 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
     const decision = hasFailed ? this.#attempts.failed(last.replica, after, this.#upload) : 'another';
     this.#dropAttempt();
     if (decision === 'give-up') return this.#answer(otherwise);
-
     if (after === 'queue') this.#attempts.resetExcluded();
     const isBehindOthers = after === 'arrival' && this.#context.requestQueue.mustWait;
     const choice = isBehindOthers ? undefined : this.#attempts.pick();

@@ -6,23 +6,17 @@ import type { Trailers } from '../http1/chunked-decoder.ts';
 import { isGrpc, lacksGrpcStatus } from '../http1/grpc-request.ts';
 import type { RequestHead } from '../http1/request-head.ts';
 import { retryAfterSeconds, type ResponseHead } from '../http1/response-head.ts';
+import { isOwnShortage, notBegun } from '../replicas/dial-queue.ts';
 import type { Replica } from '../replicas/replica.ts';
 
 function recordFailure(context: BalancerContext, replica: Replica, wasRefused: boolean): void {
   if (context.replicas.recordFailure(replica, wasRefused)) context.metrics.ejected(replica.slot);
 }
 
-/** The balancer's machine lacks files, ports or memory: this proves nothing about the replica. */
-const ownShortages: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'EADDRNOTAVAIL', 'ENOBUFS', 'ENOMEM']);
-
-/** Whether the connect failed because the balancer's machine lacks a resource. */
-export function isOwnShortage(error: DialError | undefined): boolean {
-  return error !== undefined && ownShortages.has(error.code);
-}
-
 /** Judges the replica by a failed connect. */
 export function judgeDialError(context: BalancerContext, attempt: Attempt, error: DialError | undefined): void {
   const { replica } = attempt;
+  if (error?.code === notBegun) return;
   if (isOwnShortage(error)) {
     context.metrics.connectFailed('local');
     return;

@@ -42,8 +42,8 @@ const retryIntervalMs = 300;
 const firstWindow = 16;
 
 /**
- * Holds requests that found no replica, in order of arrival. Later requests queue behind those that wait for the first
- * replica.
+ * Holds requests that found no replica, or each one full, in order of arrival. Later requests queue behind those that wait
+ * for the first replica or for a full one.
  *
  * A window protects new replicas: it limits the released requests without an answer. Each answer opens it by one, as in
  * TCP (RFC 5681, "slow start"). Each periodic try opens it by its first size, for replicas that take minutes.
@@ -94,7 +94,7 @@ export class RequestQueue implements Timed {
    * Queues a request with `heldBytes` of its body, or returns why it must be answered at once. `lacksRoom`: it found each
    * replica full.
    */
-  enter(entry: QueueEntry, heldBytes: number, lacksRoom = false): QueueRefusal | undefined {
+  enter(entry: QueueEntry, heldBytes: number, lacksRoom: boolean): QueueRefusal | undefined {
     const { limits, tally, deadlines } = this.#options;
     const { now } = deadlines;
     const isReturning = this.#released.delete(entry);
@@ -146,6 +146,7 @@ export class RequestQueue implements Timed {
     if (this.#serving > 0 && serving === 0) this.#servedAt = this.#options.deadlines.now;
     if (this.#serving === 0) this.#window = 0;
     this.#serving = serving;
+    if (serving === 0) this.#endLackOfRoom();
     this.#window = Math.max(this.#window, this.#firstWindow);
     if (isFirstSetEmpty) this.#giveUp(() => true);
     this.#releaseNext();
@@ -154,7 +155,7 @@ export class RequestQueue implements Timed {
   onDeadline(): void {
     const { now } = this.#options.deadlines;
     this.#giveUp(({ giveUpAt = now }) => giveUpAt <= now);
-    this.#window = this.size === 0 ? this.#firstWindow : this.#window + this.#firstWindow;
+    this.#window = this.size === 0 ? this.#released.size + this.#firstWindow : this.#window + this.#firstWindow;
     this.#releaseNext();
     this.deadlineAt = this.size === 0 ? Number.POSITIVE_INFINITY : now + retryIntervalMs;
   }
@@ -178,6 +179,7 @@ export class RequestQueue implements Timed {
     if (room.isAwaited) return;
     await room.next();
     if (!this.#lacksRoom || !this.#releaseNext()) room.passOn();
+    else if (this.#lacksRoom) await this.#awaitRoom();
   }
 
   /**
@@ -185,7 +187,8 @@ export class RequestQueue implements Timed {
    * full ends the turn. True when any request was released.
    */
   #releaseNext(): boolean {
-    const free = this.#window - this.#released.size;
+    // Full replicas need no protection by the window: their limit does that.
+    const free = Math.max(this.#window - this.#released.size, this.#lacksRoom ? this.#firstWindow : 0);
     if (this.#serving === 0 || free <= 0 || this.size === 0) return false;
     for (const entry of this.#first(free)) {
       this.#remove(entry);
@@ -217,12 +220,15 @@ export class RequestQueue implements Timed {
     this.#changed();
   }
 
+  #endLackOfRoom(): void {
+    if (!this.#lacksRoom) return;
+    this.#lacksRoom = false;
+    this.#options.room.withdraw();
+  }
+
   #changed(): void {
     if (this.size === 0 && this.#serving > 0) this.#isHeld = false;
-    if (this.size === 0 && this.#lacksRoom) {
-      this.#lacksRoom = false;
-      this.#options.room.withdraw();
-    }
+    if (this.size === 0) this.#endLackOfRoom();
     this.#options.tally.set(this.size, this.#bytes);
   }
 }

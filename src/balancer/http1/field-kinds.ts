@@ -28,12 +28,30 @@ export const FieldKind = {
   traceparent: 20,
   /** `x-svc-version`: a client pins its request to a version, and a response names the version that answered. */
   version: 21,
+  /** `Forwarded` (RFC 7239), which is extended like the three above. */
+  forwarded: 22,
 } as const;
 /**
  * How the engine treats a field, decided by its name alone. Plain numbers, because each field of each message is
  * compared.
  */
 export type FieldKind = (typeof FieldKind)[keyof typeof FieldKind];
+
+/**
+ * Fields in which proxies and content delivery networks name their client. Programs trust them, so they pass only from a
+ * trusted proxy, like `X-Forwarded-*`. So do the two by which some servers choose another target than the request's own.
+ */
+const reportNames: readonly string[] = [
+  'x-real-ip',
+  'x-client-ip',
+  'x-cluster-client-ip',
+  'true-client-ip',
+  'cf-connecting-ip',
+  'fastly-client-ip',
+  'fly-client-ip',
+  'x-original-url',
+  'x-rewrite-url',
+];
 
 const kindsByName: ReadonlyMap<string, FieldKind> = new Map<string, FieldKind>([
   ['host', FieldKind.host],
@@ -49,19 +67,17 @@ const kindsByName: ReadonlyMap<string, FieldKind> = new Map<string, FieldKind>([
   ['te', FieldKind.te],
   ['trailer', FieldKind.trailer],
   ['expect', FieldKind.expect],
-  ['forwarded', FieldKind.forwarding],
+  ['forwarded', FieldKind.forwarded],
   ['x-forwarded-for', FieldKind.forwardedFor],
   ['x-forwarded-proto', FieldKind.forwardedProto],
   ['x-forwarded-host', FieldKind.forwardedHost],
-  // Carry only another proxy's claim about its client, which programs trust.
-  ['x-real-ip', FieldKind.forwarding],
+  ...reportNames.map((name) => [name, FieldKind.forwarding] as const),
   // CGI programs would take it for their own proxy setting (httpoxy, CVE-2016-5385).
   ['proxy', FieldKind.hopByHop],
   ['x-request-id', FieldKind.requestId],
   ['content-type', FieldKind.contentType],
   ['retry-after', FieldKind.retryAfter],
   ['traceparent', FieldKind.traceparent],
-  ['x-svc-version', FieldKind.version],
 ]);
 
 /**
@@ -77,7 +93,7 @@ const guardedNames: ReadonlySet<string> = new Set([
   'cookie',
   'set-cookie',
   'forwarded',
-  'x-real-ip',
+  ...reportNames,
   'x-request-id',
 ]);
 
@@ -110,12 +126,14 @@ export function fieldKindAt(text: string, from: number, to: number, mayHaveUnder
   if (candidate !== undefined && hasPrefix(text, from, to, candidate.name)) return candidate.kind;
   if (first === letterX) {
     if (hasPrefix(text, from, to, 'x-forwarded-')) return FieldKind.forwarding;
+    if (length === versionName.length && hasPrefix(text, from, to, versionName)) return FieldKind.version;
     if (hasPrefix(text, from, to, 'x-svc-')) return FieldKind.own;
   }
   return mayHaveUnderscore && isForged(text.slice(from, to)) ? FieldKind.forged : FieldKind.plain;
 }
 
 const letterX = 0x78;
+const versionName = 'x-svc-version';
 
 /** Ignores case: setting that bit changes only letters among the octets of names. */
 function hasPrefix(text: string, from: number, to: number, lowerPrefix: string): boolean {

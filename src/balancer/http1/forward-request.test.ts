@@ -41,7 +41,7 @@ test('forwarding fields of a trusted proxy pass, and its address extends the cha
     'Host: a',
     'X-Forwarded-Port: 8',
     'X-Real-IP: 1.2.3.4',
-    'Forwarded: for=1.2.3.4',
+    'Forwarded: for=1.2.3.4, for=10.0.0.9;proto=http',
     'X-Forwarded-For: 1.2.3.4, 5.6.7.8, 9.9.9.9, 10.0.0.9',
     'X-Forwarded-Proto: https',
     'X-Forwarded-Host: public:8',
@@ -49,6 +49,43 @@ test('forwarding fields of a trusted proxy pass, and its address extends the cha
     '',
     '',
   ]);
+});
+
+test('Forwarded of a trusted proxy without X-Forwarded fields gives the chain, scheme and host', () => {
+  const bytes =
+    'GET / HTTP/1.1\r\nHost: a\r\nForwarded: for="[2001:db8::1]:4";proto=http\r\nforwarded: for=1.2.3.4;proto=https;host=public\r\n\r\n';
+  expect(forwarded(bytes, true)).toEqual([
+    'GET / HTTP/1.1',
+    'Host: a',
+    'Forwarded: for="[2001:db8::1]:4";proto=http, for=1.2.3.4;proto=https;host=public, for=10.0.0.9;proto=http',
+    'X-Forwarded-For: 2001:db8::1, 1.2.3.4, 10.0.0.9',
+    'X-Forwarded-Proto: https',
+    'X-Forwarded-Host: public',
+    'X-Request-Id: id-1',
+    '',
+    '',
+  ]);
+});
+
+test('a malformed Forwarded is dropped', () => {
+  expect(forwarded('GET / HTTP/1.1\r\nHost: a\r\nForwarded: for=1.2.3.4;for=2\r\n\r\n', true)).toEqual([
+    'GET / HTTP/1.1',
+    'Host: a',
+    ...own,
+  ]);
+});
+
+test('names of the client and of another target pass only from a trusted proxy', () => {
+  const lines = [
+    'True-Client-IP: 1.2.3.4',
+    'CF-Connecting-IP: 1.2.3.4',
+    'X-Client-IP: 1.2.3.4',
+    'X-Original-URL: /admin',
+    'X-Rewrite-URL: /admin',
+  ];
+  const bytes = `GET / HTTP/1.1\r\nHost: a\r\n${lines.join('\r\n')}\r\n\r\n`;
+  expect(forwarded(bytes)).toEqual(['GET / HTTP/1.1', 'Host: a', ...own]);
+  expect(forwarded(bytes, true)).toEqual(['GET / HTTP/1.1', 'Host: a', ...lines, ...own]);
 });
 
 test('the subject of a certificate is passed on, and never one from a request', () => {

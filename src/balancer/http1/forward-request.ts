@@ -1,6 +1,7 @@
 import { isValidAuthority } from './authority.ts';
 import { chunkedLength } from './body-length.ts';
 import { FieldKind } from './field-kinds.ts';
+import { forwardedHop, readForwarded } from './forwarded-field.ts';
 import type { RequestHead } from './request-head.ts';
 
 /** What the balancer knows about a client besides its request. */
@@ -52,15 +53,28 @@ export function forwardRequestHead(head: RequestHead, client: ForwardedClient, r
   return `${out}X-Request-Id: ${requestId}\r\n\r\n`;
 }
 
-/** Extends a trusted proxy's chain by its address. Keeps its scheme and host if there is one valid value of each. */
+/**
+ * Extends a trusted proxy's chain by its address, in `X-Forwarded-For` and in `Forwarded` if it sent that. Keeps its scheme
+ * and host if there is one valid value of each. A proxy without `X-Forwarded-*` reports them by `Forwarded`: only then,
+ * because one that does not know this field passes on what its client wrote there.
+ */
 function forwardingLines({ fields }: RequestHead, client: ForwardedClient, host: string): string {
-  const chain = [...fields.allOf(FieldKind.forwardedFor).filter((value) => value !== ''), client.address].join(', ');
-  const [proto = '', ...moreProtos] = fields.allOf(FieldKind.forwardedProto);
-  const isProto = moreProtos.length === 0 && (proto === 'http' || proto === 'https');
-  const [givenHost = '', ...moreHosts] = fields.allOf(FieldKind.forwardedHost);
-  const isHost = moreHosts.length === 0 && isValidAuthority(givenHost);
-  return `X-Forwarded-For: ${chain}\r\nX-Forwarded-Proto: ${isProto ? proto : client.proto}\r\nX-Forwarded-Host: ${isHost ? givenHost : host}\r\n`;
+  const given = fields.allOf(FieldKind.forwarded);
+  const hops = readForwarded(given) ?? [];
+  const extended = hops.length === 0 ? '' : `Forwarded: ${given.join(', ')}, ${forwardedHop(client.address, client.proto)}\r\n`;
+  const hasOwn = [FieldKind.forwardedFor, FieldKind.forwardedProto, FieldKind.forwardedHost].some((kind) => fields.kinds.includes(kind));
+  const last = hops.at(-1);
+  const addresses = hasOwn ? fields.allOf(FieldKind.forwardedFor).filter((value) => value !== '') : hops.map(({ address }) => address);
+  const proto = hasOwn ? onlyOne(fields.allOf(FieldKind.forwardedProto)) : last?.proto;
+  const givenHost = hasOwn ? onlyOne(fields.allOf(FieldKind.forwardedHost)) : last?.host;
+  return (
+    `${extended}X-Forwarded-For: ${[...addresses, client.address].join(', ')}\r\n` +
+    `X-Forwarded-Proto: ${proto === 'http' || proto === 'https' ? proto : client.proto}\r\n` +
+    `X-Forwarded-Host: ${givenHost !== undefined && isValidAuthority(givenHost) ? givenHost : host}\r\n`
+  );
 }
+
+const onlyOne = (values: readonly string[]): string | undefined => (values.length === 1 ? values[0] : undefined);
 
 function isForwarded(kind: FieldKind, head: RequestHead, client: ForwardedClient): boolean {
   if (kind === FieldKind.forwarding) return client.isTrusted;

@@ -28,6 +28,7 @@ const alwaysForwarded: ReadonlySet<FieldKind> = new Set([
   FieldKind.host,
   FieldKind.expect,
   FieldKind.forwarding,
+  FieldKind.forwarded,
   FieldKind.forwardedFor,
   FieldKind.forwardedProto,
   FieldKind.forwardedHost,

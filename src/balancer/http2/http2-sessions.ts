@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import { DialError, type CancelDial } from '../../shared/system/dial.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
 import type { Deadlines } from '../transport/deadlines.ts';
-import { dialWithinBudget, type PoolServices } from '../replicas/replica-pool.ts';
+import { dialWithinBudget, type ReplicaServices } from '../replicas/replica-pool.ts';
 import { Http2ReplicaSession, type Http2SessionOwner } from './http2-replica-session.ts';
 import type { Http2ReplicaStream } from './http2-replica-stream.ts';
 
@@ -27,12 +27,12 @@ interface Waiter {
 export class Http2Sessions implements Http2SessionOwner {
   readonly deadlines: Deadlines;
   readonly #address: ReplicaAddress;
-  readonly #services: PoolServices;
+  readonly #services: ReplicaServices;
   readonly #sessions: Http2ReplicaSession[] = [];
   #opening: Opening | undefined;
   #isClosed = false;
 
-  constructor(address: ReplicaAddress, services: PoolServices) {
+  constructor(address: ReplicaAddress, services: ReplicaServices) {
     this.#address = address;
     this.#services = services;
     this.deadlines = services.deadlines;

@@ -38,8 +38,8 @@ export type RefusedForFiles = (typeof refusedForFiles)[number];
  * Why a client's connection was closed before its first request. `address`: it is not in `allow`. `proxy_header`: the PROXY header of a
  * proxy is missing or invalid.
  */
-export const refusals = ['address', 'proxy_header'] as const;
-export type Refusal = (typeof refusals)[number];
+export const refusedConnections = ['address', 'proxy_header'] as const;
+export type RefusedConnection = (typeof refusedConnections)[number];
 
 /** The codes of `balancer-responses.ts` that are no message faults; a test keeps both equal. */
 const ownReasons = [

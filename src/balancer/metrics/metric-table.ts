@@ -1,4 +1,4 @@
-import { connectFailures, refusals, refusedForFiles, retryReasons } from './label-values.ts';
+import { connectFailures, refusedConnections, refusedForFiles, retryReasons } from './label-values.ts';
 
 /**
  * For whole requests, s: from a quick answer's share in the balancer to ten minutes of generated text. About three per
@@ -107,13 +107,13 @@ export const metricTable = {
   sent: own('sent_bytes', 'counter', 'Bodies of responses, without framing.'),
   clientConnections: own('client_connections', 'gauge', 'Open connections of clients.'),
   clientConnectionsOpened: own('client_connections_opened', 'counter', 'Connections that clients opened.'),
-  refused: own(
+  refusedConnections: own(
     'refused_connections',
     'counter',
     'Connections of clients that were closed before a request, by why: its `address` is not in `load_balancer.allow`, or its `proxy_header` is missing or invalid.',
     ['reason'],
     {
-      initial: refusals,
+      initial: refusedConnections,
     },
   ),
   replicaConnections: own('replica_connections', 'gauge', 'Open connections to replicas, idle ones included.'),

@@ -1,4 +1,4 @@
-import { codeLabels, connectFailures, refusals, refusedForFiles, rejectReasons, retryReasons } from './label-values.ts';
+import { codeLabels, connectFailures, refusedConnections, refusedForFiles, rejectReasons, retryReasons } from './label-values.ts';
 import { blockOf, noSlot, replicaBlock, replicaCells, threadCells, threadCellSizes, type ThreadCell } from './row-layout.ts';
 import type { Samples } from './samples.ts';
 import { SlotBlocks } from './slot-blocks.ts';
@@ -18,7 +18,7 @@ const plainCells = [
 ] as const satisfies readonly ThreadCell[];
 
 /** Cells with one count for each reason of a list. */
-type ReasonCell = 'retries' | 'connectFailures' | 'refused' | 'rejected';
+type ReasonCell = 'retries' | 'connectFailures' | 'refusedConnections' | 'rejected';
 
 const labelOfNone = 'none';
 
@@ -46,7 +46,7 @@ export class MetricsReader {
     this.#addReasons(samples, 'connectFailures', connectFailures, true);
     const refused = this.#sum(threadCells.refusedForFiles, refusedForFiles.length);
     for (const [index, kind] of refusedForFiles.entries()) samples.add('refusedForFiles', refused[index] ?? 0, { kind });
-    this.#addReasons(samples, 'refused', refusals, true);
+    this.#addReasons(samples, 'refusedConnections', refusedConnections, true);
     this.#addReasons(samples, 'rejected', rejectReasons, false);
     for (const cell of ['duration', 'firstByte', 'queueWait'] as const) {
       const cells = this.#sum(threadCells[cell], threadCellSizes[cell]);

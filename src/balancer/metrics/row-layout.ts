@@ -1,7 +1,7 @@
 import { firstByteLimitsMs, waitLimitsMs } from '../../domain/outcomes.ts';
 import { replicaSlots } from '../board/board.ts';
 import { delayBounds, durationBounds } from './metric-table.ts';
-import { codeLabels, connectFailures, refusals, refusedForFiles, rejectReasons, retryReasons } from './label-values.ts';
+import { codeLabels, connectFailures, refusedConnections, refusedForFiles, rejectReasons, retryReasons } from './label-values.ts';
 
 /**
  * A thread's row: the values of the whole thread, a block for each replica slot, then one for the outcomes of each. Only
@@ -28,7 +28,7 @@ const sizes = {
   retries: retryReasons.length,
   connectFailures: connectFailures.length,
   refusedForFiles: refusedForFiles.length,
-  refused: refusals.length,
+  refusedConnections: refusedConnections.length,
   rejected: rejectReasons.length,
   duration: cellsOf(durationBounds),
   firstByte: cellsOf(durationBounds),

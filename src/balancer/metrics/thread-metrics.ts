@@ -4,12 +4,12 @@ import { bucketOf, delayBounds, durationBounds } from './metric-table.ts';
 import {
   codeIndexOf,
   connectFailures,
-  refusals,
+  refusedConnections,
   refusedForFiles,
   rejectIndexOf,
   retryReasons,
   type ConnectFailure,
-  type Refusal,
+  type RefusedConnection,
   type RefusedForFiles,
   type RetryReason,
 } from './label-values.ts';
@@ -70,8 +70,8 @@ export class ThreadMetrics {
     this.#add(threadCells.refusedForFiles + refusedForFiles.indexOf(what), 1);
   }
 
-  connectionRefused(why: Refusal): void {
-    this.#add(threadCells.refused + refusals.indexOf(why), 1);
+  connectionRefused(why: RefusedConnection): void {
+    this.#add(threadCells.refusedConnections + refusedConnections.indexOf(why), 1);
   }
 
   ejected(slot: number): void {

@@ -6,6 +6,7 @@ import { dial, DialError, type CancelDial, type DialDone } from '../../shared/sy
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
 import type { Deadlines } from '../transport/deadlines.ts';
 import { keepAliveSeconds, type ResponseHead } from '../http1/response-head.ts';
+import { DialQueue } from './dial-queue.ts';
 import { IdleTrust } from './idle-trust.ts';
 import type { ThreadMetrics } from '../metrics/thread-metrics.ts';
 import { ReplicaConnection, type ReplicaConnectionOwner } from './replica-connection.ts';
@@ -24,15 +25,13 @@ const maxIdleConnections = 1_024;
 const connectTimeoutMs = 5_000;
 
 /**
- * Connects to a replica that a thread may have under way. Programs queue at most so many where they keep the old limit of
- * Linux (`somaxconn` before 5.4). Each SYN beyond is lost and costs a second.
+ * Connects to a replica under way, over all threads. Programs queue at most so many where they keep the old limit of Linux
+ * (`somaxconn` before 5.4). A SYN beyond that is lost and costs a second.
  */
 const mostDials = 128;
 
-type OnConnected = (error: DialError | undefined, connection: ReplicaConnection | undefined) => void;
-
-/** What a pool needs from the process. */
-export interface PoolServices {
+/** What a replica and its connections need from the process. */
+export interface ReplicaServices {
   readonly protocol: ReplicaProtocol;
   readonly clock: Clock;
   readonly deadlines: Deadlines;
@@ -41,28 +40,32 @@ export interface PoolServices {
   readonly files: FileBudget;
   /** Most attempts in flight at one replica, over all threads. */
   readonly maxConnectionsPerReplica: number;
+  /** Threads of the process. */
+  readonly threads: number;
   readonly crashed: (error: unknown) => void;
 }
 
 /** The connections to one replica that are free for the next request. */
 export class ReplicaPool implements ReplicaConnectionOwner {
   readonly deadlines: Deadlines;
-  readonly #address: ReplicaAddress;
-  readonly #services: PoolServices;
+  readonly #services: ReplicaServices;
+  readonly #dials: DialQueue;
   /** The most recently used is last. */
   readonly #idle: ReplicaConnection[] = [];
   readonly #trust = new IdleTrust();
   #isClosed = false;
-  /** Connections that are being opened or have not answered yet. */
+  /** Connections that wait to be opened, are being opened or have not answered yet. */
   #fresh = 0;
-  #dialling = 0;
-  /** Requests whose connects wait for others to end, in order. */
-  readonly #waiting = new Set<(error: DialError | undefined) => void>();
 
-  constructor(address: ReplicaAddress, services: PoolServices) {
-    this.#address = address;
+  constructor(address: ReplicaAddress, services: ReplicaServices) {
     this.#services = services;
     this.deadlines = services.deadlines;
+    this.#dials = new DialQueue({
+      clock: services.clock,
+      most: Math.ceil(mostDials / services.threads),
+      waitMs: connectTimeoutMs,
+      dial: (done) => dialWithinBudget(address, services, done),
+    });
   }
 
   /** The connection that was idle for the shortest time. `mayRunTwice`: the request may be sent again without harm. */
@@ -82,28 +85,11 @@ export class ReplicaPool implements ReplicaConnectionOwner {
     return this.#fresh > 0;
   }
 
-  /** Opens a connection, after earlier ones if many are being opened. If one fails, those that wait fail with it. */
-  dial(done: OnConnected): CancelDial {
-    if (this.#dialling < mostDials) return this.#dial(done);
-    let cancel: CancelDial | undefined;
-    const start = (error: DialError | undefined): void => {
-      if (error === undefined) cancel = this.#dial(done);
-      else done(error, undefined);
-    };
-    this.#waiting.add(start);
-    return () => {
-      this.#waiting.delete(start);
-      cancel?.();
-    };
-  }
-
-  #dial(done: OnConnected): CancelDial {
+  dial(done: (error: DialError | undefined, connection: ReplicaConnection | undefined) => void): CancelDial {
     let isPending = true;
     const settle = (isOpen: boolean): void => {
-      if (!isPending) return;
+      if (isPending && !isOpen) this.#fresh -= 1;
       isPending = false;
-      this.#dialling -= 1;
-      if (!isOpen) this.#fresh -= 1;
     };
     const onDialled = (error: DialError | undefined, socket: Socket | undefined): void => {
       settle(socket !== undefined);
@@ -113,24 +99,13 @@ export class ReplicaPool implements ReplicaConnectionOwner {
       } catch (unexpected) {
         this.crashed(unexpected);
       }
-      this.#dialEnded(error);
     };
     this.#fresh += 1;
-    this.#dialling += 1;
-    const cancel = dialWithinBudget(this.#address, this.#services, onDialled);
+    const cancel = this.#dials.dial(onDialled);
     return () => {
       settle(false);
       cancel();
-      this.#dialEnded(undefined);
     };
-  }
-
-  #dialEnded(error: DialError | undefined): void {
-    const waiting = [...this.#waiting].slice(0, error === undefined ? mostDials - this.#dialling : undefined);
-    for (const start of waiting) {
-      // The callback of an earlier one may have cancelled it.
-      if (this.#waiting.delete(start)) start(error);
-    }
   }
 
   keep(connection: ReplicaConnection, head: ResponseHead): void {
@@ -168,6 +143,7 @@ export class ReplicaPool implements ReplicaConnectionOwner {
 
   close(): void {
     this.#isClosed = true;
+    this.#dials.refuseWaiting();
     for (const connection of this.#idle.splice(0)) connection.destroy();
   }
 
@@ -180,7 +156,7 @@ export class ReplicaPool implements ReplicaConnectionOwner {
  * Dials with a file of the budget, or fails with EMFILE. The file is released when the connect fails or the connection
  * closes.
  */
-export function dialWithinBudget(address: ReplicaAddress, { clock, files, metrics }: PoolServices, done: DialDone): CancelDial {
+export function dialWithinBudget(address: ReplicaAddress, { clock, files, metrics }: ReplicaServices, done: DialDone): CancelDial {
   if (!files.openReplicaConnection()) {
     metrics.refusedForFiles('replica_connection');
     return clock.after(0, () => done(new DialError('EMFILE', 'Too many files are open for another connection to a replica'), undefined));

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
 import { aBalancerReplica } from '../../../test/support/balancer.ts';
-import { waitFor } from '../../../test/support/wait-for.ts';
 import { headOf } from '../../../test/support/http1-events.ts';
 import { pickFrom, replicaSets } from '../../../test/support/replica-sets.ts';
 import { Board } from '../board/board.ts';
@@ -173,20 +172,27 @@ test('requests wait for room rather than go to a replica that is ejected', () =>
 
 test('a full version gives its turns to another', () => {
   const { sets } = limitedTo2(1, [
+    { version: 1, share: 0.9 },
+    { version: 2, share: 0.1 },
+  ]);
+  expect(Array.from({ length: 4 }, () => pick(sets[0]).replica.version).toSorted((a, b) => a - b)).toEqual([1, 1, 2, 2]);
+});
+
+test('a version of share 0 gets nothing because the others are full', () => {
+  const { sets } = limitedTo2(1, [
     { version: 1, share: 1 },
     { version: 2, share: 0 },
   ]);
-  expect(Array.from({ length: 4 }, () => pick(sets[0]).replica.version)).toEqual([1, 1, 2, 2]);
+  expect(Array.from({ length: 2 }, () => pick(sets[0]).replica.version)).toEqual([1, 1]);
+  expect(sets[0]?.pick(plain, [])).toBe('full');
 });
 
-test('a thread has at most 128 connects to a replica under way, and others wait for their end', async () => {
-  const { sets } = threadsWith(1, 1);
-  const { streams } = pick(sets[0]).replica;
-  const ended: number[] = [];
-  const cancels = Array.from({ length: 131 }, (_, index) => streams.dial(plain, (error) => void (error && ended.push(index))));
-  // A waiting one that is cancelled never starts; one that ends lets the next start.
-  cancels[128]?.();
-  cancels[0]?.();
-  await waitFor('the refusals', () => ended.length === 129);
-  expect(ended.toSorted((a, b) => a - b)).toEqual([...Array.from({ length: 127 }, (_, index) => index + 1), 129, 130]);
+test('a request whose own exclusions leave only full replicas does not make others wait', () => {
+  const { sets } = limitedTo2(1, [{}, {}]);
+  const [set] = sets;
+  const open = [pick(set), pick(set), pick(set)];
+  const [full] = open.filter(({ replica }) => replica.inFlight === 2);
+  const free = open.find(({ replica }) => replica !== full?.replica);
+  if (free === undefined) throw new Error('both are full');
+  expect(set?.pick(plain, [free.replica])).toBeUndefined();
 });

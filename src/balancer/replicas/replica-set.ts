@@ -4,7 +4,7 @@ import type { BoardRow } from '../board/board.ts';
 import { RoomSignal } from '../board/room-signal.ts';
 import type { RequestHead } from '../http1/request-head.ts';
 import type { Policy, PolicyState } from '../policy/policies.ts';
-import type { PoolServices } from './replica-pool.ts';
+import type { ReplicaServices } from './replica-pool.ts';
 import { hasVersions, Replica, type SlottedReplica } from './replica.ts';
 import { VersionRoutes, type Route } from './version-routes.ts';
 
@@ -28,7 +28,7 @@ export class ReplicaSet {
   readonly room: RoomSignal;
   readonly #policy: Policy;
   readonly #state: PolicyState;
-  readonly #services: PoolServices;
+  readonly #services: ReplicaServices;
   readonly #row: BoardRow;
   readonly #session: SessionKey | undefined;
   #routes: VersionRoutes | undefined;
@@ -37,7 +37,7 @@ export class ReplicaSet {
   #replicas: readonly Replica[] = [];
   #serving: readonly Replica[] = [];
 
-  constructor(policy: Policy, random: Random, services: PoolServices, row: BoardRow, session?: SessionKey) {
+  constructor(policy: Policy, random: Random, services: ReplicaServices, row: BoardRow, session?: SessionKey) {
     this.#policy = policy;
     this.#state = { random };
     this.#services = services;
@@ -97,6 +97,8 @@ export class ReplicaSet {
       let load = replica.inFlight;
       if (replica.isFullAt(load)) {
         const withRoom = this.#select(this.#candidates(excluded, now, route, hasRoom), request);
+        // Replicas that this request excludes may have room for others.
+        if (withRoom === undefined && excluded.length > 0) return undefined;
         if (withRoom === undefined && isAnnounced) return 'full';
         if (withRoom === undefined) {
           this.room.announce();
@@ -137,11 +139,12 @@ export class ReplicaSet {
     const own = allowed.filter(({ version }) => version === route.version);
     const pinned = route.isPinned ? bestClass(own, now).filter(mayTake) : [];
     if (pinned.length > 0) return pinned;
-    const usable = bestClass(allowed, now).filter(mayTake);
-    const preferred = usable.filter(({ version }) => version === route.version);
+    const usable = bestClass(allowed, now);
+    const preferred = usable.filter((replica) => replica.version === route.version && mayTake(replica));
     if (preferred.length > 0) return preferred;
+    // A version of share 0 helps when no other serves, not when the others are full.
     const sharing = usable.filter(({ share }) => share > 0);
-    return sharing.length > 0 ? sharing : usable;
+    return (sharing.length > 0 ? sharing : usable).filter(mayTake);
   }
 
   /** An attempt failed through the replica's fault. True when the failure ejected the replica. */

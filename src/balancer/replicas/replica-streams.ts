@@ -4,7 +4,7 @@ import type { ReplicaAddress } from '../../shared/replica-address.ts';
 import type { RequestHead } from '../http1/request-head.ts';
 import { isGrpc } from '../http1/grpc-request.ts';
 import { Http2Sessions } from '../http2/http2-sessions.ts';
-import { ReplicaPool, type PoolServices } from './replica-pool.ts';
+import { ReplicaPool, type ReplicaServices } from './replica-pool.ts';
 import type { ReplicaStream } from './replica-stream.ts';
 
 /** Gets a stream, or the error. */
@@ -17,13 +17,13 @@ export type OnDialled = (error: DialError | undefined, stream: ReplicaStream | u
 export class ReplicaStreams {
   readonly #address: ReplicaAddress;
   readonly #protocol: ReplicaProtocol;
-  readonly #services: PoolServices;
+  readonly #services: ReplicaServices;
   readonly #http1: ReplicaPool;
   #http2: Http2Sessions | undefined;
   #isHttp1Only = false;
   #isClosed = false;
 
-  constructor(address: ReplicaAddress, services: PoolServices) {
+  constructor(address: ReplicaAddress, services: ReplicaServices) {
     this.#address = address;
     this.#protocol = services.protocol;
     this.#services = services;

@@ -3,7 +3,7 @@ import { tickOf, type Board, type BoardRow } from '../board/board.ts';
 import { SharedHealthRecord } from '../board/health-record.ts';
 import { PassiveHealth } from './passive-health.ts';
 import type { Candidate } from '../policy/policies.ts';
-import type { PoolServices } from './replica-pool.ts';
+import type { ReplicaServices } from './replica-pool.ts';
 import { ReplicaStreams } from './replica-streams.ts';
 
 /** A replica with its slot in the shared memory, which it keeps as long as any thread counts there. */
@@ -34,7 +34,7 @@ export class Replica implements Candidate {
   readonly streams: ReplicaStreams;
   readonly #board: Board;
   readonly #cells: Int32Array;
-  readonly #services: PoolServices;
+  readonly #services: ReplicaServices;
   #reported: SlottedReplica;
   readonly #allInFlight: number;
   readonly #lastChoice: number;
@@ -48,7 +48,7 @@ export class Replica implements Candidate {
   readonly #answers: number;
   readonly #answerMs: number;
 
-  constructor(reported: SlottedReplica, services: PoolServices, { board, thread }: BoardRow) {
+  constructor(reported: SlottedReplica, services: ReplicaServices, { board, thread }: BoardRow) {
     const { slot } = reported;
     this.id = reported.id;
     this.slot = slot;

@@ -18,7 +18,7 @@ async function ask(port: number, from: string): Promise<{ readonly received: str
 const refused = async (balancer: RunningBalancer): Promise<number | undefined> =>
   (await balancer.metrics()).get('svc_balancer_refused_connections_total{reason="address"}');
 
-test('a client that is not allowed is reset without a byte and counted, whatever its headers and the trusted proxies say', async () => {
+test('a client that is not allowed is reset without a byte, and counted', async () => {
   await withReplicas([scriptedReplica(ok)], async (replica) => {
     await withBalancer(
       [aBalancerReplica(replica?.port ?? 0)],

@@ -73,6 +73,7 @@ export class DataPlane {
       {
         protocol: config.protocol,
         maxConnectionsPerReplica: config.maxConnectionsPerReplica,
+        threads: row.board.threads,
         clock,
         deadlines,
         files,
@@ -135,7 +136,8 @@ export class DataPlane {
     const { httpRedirectPort: port } = this.#context.config;
     if (port !== null && this.#redirect !== undefined) {
       this.#redirect.port = listening.port;
-      void this.#listener.listenForRedirects(port, (error) => {
+      const isSuccessor = sources.some((source) => 'fd' in source);
+      void this.#listener.listenForRedirects(port, isSuccessor, (error) => {
         this.#logger.error(`Port ${port} (load_balancer.http_redirect_port) is tried until it is free: ${messageOf(error)}`);
       });
     }

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import type { BalancerContext } from '../exchange/balancer-context.ts';
-import { ListeningSocket } from './listening-socket.ts';
+import { checkPortIsFree, ListeningSocket } from './listening-socket.ts';
 import type { BalancerResponse } from '../http1/balancer-response.ts';
 import { overloaded } from '../exchange/balancer-responses.ts';
 import type { Listening } from './thread-messages.ts';
@@ -59,18 +59,19 @@ export class Listener {
 
   /**
    * Also accepts at a port whose clients are sent to the endpoint. Never fails: the endpoint serves without it, and a busy
-   * port is tried until it is free. A successor opens its own socket and shares the port.
+   * port is tried until it is free. `mayShare`: a predecessor has the port too.
    */
-  async listenForRedirects(port: number, onBusy: (error: unknown) => void): Promise<void> {
-    const { counters, clock } = this.#context;
+  async listenForRedirects(port: number, mayShare: boolean, onBusy: (error: unknown) => void): Promise<void> {
+    const { counters, clock, config } = this.#context;
     try {
+      if (!mayShare) await checkPortIsFree(config.host, port);
       const socket = await this.#open({ port }, true);
       if (counters.isDraining) socket.close();
       else this.#sockets = [...this.#sockets, socket];
     } catch (error) {
       onBusy(error);
       clock.after(retryMs, () => {
-        if (!counters.isDraining) void this.listenForRedirects(port, () => undefined);
+        if (!counters.isDraining) void this.listenForRedirects(port, mayShare, () => undefined);
       });
     }
   }

@@ -19,7 +19,7 @@ async function answer(port: number, request: string): Promise<string> {
   return waitFor('an answer', attempt);
 }
 
-test('requests are answered with the address of the endpoint, logged and counted, and faults as ever', async () => {
+test('requests are redirected to the endpoint, logged and counted; faults get 400', async () => {
   const httpRedirectPort = await freePort();
   await withTlsBalancer(
     [],

@@ -1,3 +1,4 @@
+import { tlsRequiredText } from '../exchange/balancer-responses.ts';
 import type { Socket } from 'node:net';
 import { recordUnread } from '../exchange/request-record.ts';
 import type { BalancerContext } from '../exchange/balancer-context.ts';
@@ -18,7 +19,7 @@ const negotiationMs = 10_000;
 const proxyHeaderMs = 5_000;
 
 /** For clients of plain HTTP at a port that speaks TLS. */
-const tlsRequiredMessage = 'This endpoint speaks TLS: use https.\n';
+const tlsRequiredMessage = `${tlsRequiredText}\n`;
 const tlsRequiredResponse = `HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: ${tlsRequiredMessage.length}\r\nConnection: close\r\n\r\n${tlsRequiredMessage}`;
 
 /** What the first bytes of a connection may be. */

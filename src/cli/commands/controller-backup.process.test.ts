@@ -192,7 +192,7 @@ test('a folder that its owner may not change is restored, and nothing of the arc
   });
 });
 
-test('a restore that was cut off leaves a mark, which the next complete one removes with the remains', async () => {
+test('a complete restore removes the mark and the folder of a killed one', async () => {
   await withScene(async ({ home, file, write, read, backup, restore }) => {
     await backup();
     write('config.yaml', 'new config');

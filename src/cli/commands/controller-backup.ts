@@ -10,6 +10,7 @@ import {
   renameSync,
   rmSync,
   writeFileSync,
+  readdirSync,
 } from 'node:fs';
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -21,7 +22,6 @@ import { isoTime } from '../../shared/clock.ts';
 import { wholeEnv } from '../../shared/env.ts';
 import { hasErrno, messageOf, SvcError } from '../../shared/errors.ts';
 import { randomHex } from '../../shared/hex.ts';
-import { isObject, parseJson } from '../../shared/json.ts';
 import { readIfThere, writeFileAtomic } from '../../shared/system/files.ts';
 import { prepareHome } from '../../shared/system/prepare-home.ts';
 import { tryProcessLock } from '../../shared/system/process-lock.ts';
@@ -186,19 +186,19 @@ export async function controllerRestore(args: FileArgs, context: CommandContext)
       hint: `Stop it first; its services go on: svc controller stop --keep-services. Then: svc controller restore ${args.file}`,
     });
   }
-  const earlier = parseJson(readIfThere(paths.restoreMark));
   const staging = join(paths.home, `restore-${randomHex(6)}`);
   const aside = join(paths.home, `before-restore-${isoTime(clock.now()).replaceAll(/[:.]/g, '')}`);
   try {
+    // Of restores that were killed: this one has the lock.
+    for (const name of readdirSync(paths.home)) await removeStaging(join(paths.home, name), context);
     const manifest = await unpack(file, staging, context);
     await rm(join(staging, manifestName));
     // A controller must not start on a part of the backup.
-    writeFileAtomic(paths.restoreMark, JSON.stringify({ file, staging: basename(staging) }));
+    writeFileAtomic(paths.restoreMark, JSON.stringify({ file }));
     const kept = putInPlaceOrSay(staging, aside, args.file, context);
-    rmSync(paths.restoreMark, { force: true });
-    if (isObject(earlier)) await removeStaging(join(paths.home, basename(String(earlier['staging']))), context);
     // Without it, the next command knows that there is work for a controller.
     rmSync(paths.idleMark, { force: true });
+    rmSync(paths.restoreMark, { force: true });
     const { createdAt, services } = manifest;
     if (args.json) return ui.json({ file, createdAt, services, aside: kept ? aside : null });
     ui.say(`Restored ${count(services)} from ${file}, made ${createdAt}.`);

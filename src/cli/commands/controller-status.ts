@@ -93,9 +93,10 @@ function healthRows(health: RouteReply<'health'>, clock: Clock, log: string): re
   ];
 }
 
-/** How commands elsewhere use the same controller. */
+/** How commands of other users or on other machines use the same controller. */
 function otherClientRows(isRemote: boolean, { home }: HomePaths): readonly string[] {
-  if (!isRemote) return [row('Other clients', `every command of this user with SVC_HOME=${home}; elsewhere: ssh to this machine`)];
+  if (!isRemote)
+    return [row('Other clients', `this user's commands with SVC_HOME=${home}; from another machine: ssh USER@MACHINE svc serve status`)];
   return [
     row('Other clients', `copy controller.json, config.yaml, ssh_pools.yaml and ssh/ (it has keys; without ssh/ways) of ${home}`),
     row('', 'into SVC_HOME of the other user or machine (mode 0700); see docs/controller.md'),

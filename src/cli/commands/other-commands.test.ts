@@ -23,7 +23,7 @@ test('the exit code of controller status reports whether it runs', async () => {
     Clusters         0
     Stops by itself  in 10m 5s
     Log              /home/ann/.svc/controller.log
-    Other clients    every command of this user with SVC_HOME=/home/ann/.svc; elsewhere: ssh to this machine
+    Other clients    this user's commands with SVC_HOME=/home/ann/.svc; from another machine: ssh USER@MACHINE svc serve status
     After a reboot   the next command starts it; to have it started at boot: svc controller install
     "
   `);

@@ -16,7 +16,7 @@ const startTimeoutMs = 60_000;
 /** How long to wait for a controller that reports another leader, ms: a dead leader keeps the lease for 10 s more. */
 const standByMs = 15_000;
 /** How long a controller of the service manager may take to answer before this process starts one, ms. */
-const managedMs = 15_000;
+const managedMs = 35_000;
 const pollMs = 25;
 
 const shownLogLines = 20;

@@ -61,7 +61,8 @@ export function connectLocalController(paths: HomePaths, { clock, signal, versio
 
   // Folders of services without a database: the database was removed, and the services may still run.
   const hasServices = (): boolean => existsSync(paths.servicesDir) && readdirSync(paths.servicesDir).length > 0;
-  const hasLeft = (): boolean => (existsSync(paths.database) && !existsSync(paths.idleMark)) || hasServices();
+  const hasLeft = (): boolean =>
+    existsSync(paths.restoreMark) || (existsSync(paths.database) && !existsSync(paths.idleMark)) || hasServices();
 
   /** Other controllers may have written to a database that this home shares: only the controller can read it. */
   async function isShared(): Promise<boolean> {

@@ -78,7 +78,7 @@ test('a metrics port that is busy or an endpoint is refused with a hint', async 
   expect(await checkSidePort({ field: 'metrics_port', host: '127.0.0.1', port }, new Set())).toBeUndefined();
 });
 
-test('the ports beside the endpoint are those of the file, on the host that clients reach', () => {
+test('ports beside the endpoint come from the file', () => {
   const none = readLoadBalancer({});
   expect(sidePortsOf('0.0.0.0', none)).toEqual([]);
   expect(sidePortsOf('0.0.0.0', { ...none, metricsPort: 1, httpRedirectPort: 2 })).toEqual([

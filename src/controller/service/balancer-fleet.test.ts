@@ -373,7 +373,7 @@ test('a replica counts as broken only while every balancer reports it', async ()
   fleet.close();
 });
 
-test('a balancer without requests for a minute does not keep a replica from counting as broken', async () => {
+test('a balancer without requests for a minute abstains about broken replicas', async () => {
   const clock = new FakeClock();
   const balancers = [new Balancer('a'), new Balancer('b')];
   const fleet = fleetOf(balancers, clock);

@@ -1,5 +1,6 @@
 import type { EdgeProxies, EdgeProxyMember } from '../../domain/edge-proxy/edge-proxy.ts';
 import type { BrokenReplicas, ReplicasCommand } from '../../domain/balancer-link.ts';
+import { brokenAfterMs } from '../../domain/unanswering.ts';
 import { addOutcomes, boundOutcomes, type Outcomes } from '../../domain/outcomes.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Logger } from '../../shared/log.ts';
@@ -21,8 +22,6 @@ import { ReplicaRelays, ownAddress } from './replica-relay.ts';
 const memberGoneMs = 3_000;
 /** On another machine nothing listens for seconds while a balancer restarts. */
 const reconnectMs = 250;
-/** A balancer without new requests for this long, ms, abstains: as long as requests must fail (`unanswering.ts`). */
-const quietMs = 60_000;
 /** How often a wait checks whether a balancer has stopped counting, ms. */
 const pollIntervalMs = 100;
 
@@ -97,7 +96,8 @@ export class BalancerFleet implements EndpointSink {
     const connected = counting.length > 0 && counting.every(({ client }) => client.view.connected);
     // Also of those that do not count now: the sums never fall.
     const outcomes = [...this.#members.values()].reduce((sum, { client }) => addOutcomes(sum, client.view.outcomes), this.#earlierOutcomes);
-    const busyFrom = this.#deps.clock.monotonic() - quietMs;
+    // A balancer without new requests for that long abstains: it knows nothing about the replica.
+    const busyFrom = this.#deps.clock.monotonic() - brokenAfterMs;
     const judging = counting.filter(({ client }) => client.lastArrivalAt > busyFrom || Object.keys(client.view.broken).length > 0);
     const broken = brokenAtAll(judging.map(({ client }) => client.view.broken));
     return { connected, inFlight, queued, outcomes, broken, reports: this.#rounds, hellos: this.#hellos };

@@ -80,6 +80,7 @@ async function machineFor(context: ServiceContext, handle: ReplicaHandle, log: P
       providerConfig: task.providerConfig,
       placer: spotPlacerOf(task),
       search: searchOf(task),
+      group: `${searchOf(task)} ${record.version} ${record.market}`,
       zoneOrder: zoneOrderOf(
         task,
         () => context.history.memory,

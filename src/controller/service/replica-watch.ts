@@ -19,7 +19,7 @@ import { followProgram, machineFate, redactor, tolerantly } from './replica-prog
 import { wakeEngine } from './replica-sleep.ts';
 import type { ServiceContext } from './service-context.ts';
 import type { Remote } from '../../remote/remote.ts';
-import { listensElsewhere } from '../../remote/tcp-table.ts';
+import { whyClosed } from '../../remote/tcp-table.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { ended, linkedController, withDeadline } from '../../shared/deadline.ts';
 import { type ReplicaAddress, describeAddress } from '../../shared/replica-address.ts';
@@ -203,8 +203,8 @@ async function probeOnce(
   if (!signal.aborted) times.lastPassed = result.passed;
   if (result.passed) times.lastTookMs = context.clock.monotonic() - askedAt;
   // The path may contain a secret.
-  const elsewhere = await findListener(context, handle, { remote, result, port: route.address.port }, signal);
-  const answer = { ...result, detail: redact(elsewhere ?? result.detail) };
+  const explained = await explainClosedPort(context, handle, { remote, result, port: route.address.port }, signal);
+  const answer = { ...result, detail: redact(explained ?? result.detail) };
   for (const cancel of slow) cancel();
   if (signal.aborted) return undefined;
   const [now, waitedMs] = [context.clock.now(), context.clock.monotonic() - askedAt];
@@ -248,7 +248,7 @@ const patienceMs = 5_000;
 const listenerTimeoutMs = 2_000;
 
 /** Where the program listens, if it has had time to start and its port is closed. A ready replica must not wait for it. */
-async function findListener(
+async function explainClosedPort(
   { clock }: ServiceContext,
   handle: ReplicaHandle,
   { remote, result, port }: { readonly remote: Pick<Remote, 'connections'>; readonly result: ProbeAnswer; readonly port: number },
@@ -258,7 +258,7 @@ async function findListener(
   if (result.isClosed !== true || handle.state !== 'STARTING' || isNew) return undefined;
   const ask = async (inner: AbortSignal): Promise<string> => (await remote.connections?.({ signal: inner })) ?? '';
   const table = await withDeadline(clock, listenerTimeoutMs, ask, noAnswer, signal).catch(() => '');
-  return listensElsewhere(table, port);
+  return whyClosed(table, port);
 }
 
 /** Reports why a replica is not ready, once for each new reason. */

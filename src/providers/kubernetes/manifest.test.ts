@@ -247,7 +247,7 @@ test("a partial pod's spread constraints replace svc's, and an empty list remove
 
 const annotations = (input: Parameters<typeof plan>[0]) => podManifest(plan(input)).metadata['annotations'];
 
-test('autoscalers keep the node of a pod, unless it is a spot node or the configuration permits its removal', () => {
+test('autoscalers keep the node of a pod, unless it is spot or configured otherwise', () => {
   const evict = 'cluster-autoscaler.kubernetes.io/safe-to-evict';
   const disrupt = 'karpenter.sh/do-not-disrupt';
   expect(annotations({})).toMatchObject({ [evict]: 'false', [disrupt]: 'true' });

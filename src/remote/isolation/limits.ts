@@ -1,6 +1,6 @@
 import type { MachineLimits } from '../../domain/machine-limits.ts';
 import { bytesPerGb } from '../../shared/units.ts';
-import type { MemoryKills, Remote, RemoteCallOptions } from '../remote.ts';
+import type { MemoryKills, Remote } from '../remote.ts';
 
 /** The limits that a computer can enforce, as `src/node/limits.sh report` found them. */
 export interface FoundLimits {
@@ -73,18 +73,6 @@ export function limitsConf({ cpus, memoryGb }: MachineLimits, maxProcesses: numb
 /** `Remote.limit` of a machine with `limits.sh` in the folder `dir`; undefined: nothing bounds its programs. */
 export function limitCommand(dir: string | undefined): readonly string[] {
   return dir === undefined ? [] : ['sh', `${dir}/limits.sh`, 'run'];
-}
-
-/** `Remote.connections` of a machine whose folder is `dir`: `enter.sh` records the first process of each namespace there. */
-export async function machineConnections(
-  remote: Pick<Remote, 'exec'>,
-  dir: string | undefined,
-  options: RemoteCallOptions,
-): Promise<string> {
-  if (dir === undefined) return '';
-  const script =
-    'for file in "$1"/init.*; do read -r pid rest < "$file" && cat "/proc/$pid/net/tcp" "/proc/$pid/net/tcp6"; done 2> /dev/null';
-  return (await remote.exec(['sh', '-c', script, 'sh', dir], options)).stdout;
 }
 
 /** OOM kills in the group of the machine whose folder is `dir`. Undefined without a group. */

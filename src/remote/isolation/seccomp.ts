@@ -14,6 +14,7 @@ const refused: Readonly<Record<string, Numbers>> = {
   add_key: [248, 286, 217],
   bpf: [321, 357, 280],
   delete_module: [176, 129, 106],
+  fanotify_init: [300, 338, 262],
   finit_module: [313, 350, 273],
   fsconfig: [431, 431, 431],
   fsmount: [432, 432, 432],
@@ -34,7 +35,9 @@ const refused: Readonly<Record<string, Numbers>> = {
   move_mount: [429, 429, 429],
   open_by_handle_at: [304, 342, 265],
   open_tree: [428, 428, 428],
+  open_tree_attr: [467, 467, 467],
   perf_event_open: [298, 336, 241],
+  pidfd_getfd: [438, 438, 438],
   pivot_root: [155, 217, 41],
   quotactl: [179, 131, 60],
   quotactl_fd: [443, 443, 443],
@@ -49,6 +52,10 @@ const refused: Readonly<Record<string, Numbers>> = {
   unshare: [272, 310, 97],
   userfaultfd: [323, 374, 282],
 };
+
+/** Sockets to the hypervisor and to other programs of the host, past network namespaces. `socketcall` of i386 is not read. */
+const socket: Numbers = [41, 359, 198];
+const vsock = 40;
 
 const clone: Numbers = [56, 120, 220];
 const clone3 = 435;
@@ -73,8 +80,8 @@ const at = (position: number, target: number): number => target - position - 1;
 /** For one architecture, by its index. */
 function block(index: 0 | 1 | 2): readonly Instruction[] {
   const numbers = Object.values(refused).flatMap((row) => row[index] ?? []);
-  // After the comparisons come three of `clone`, and the results: allowed, refused, missing.
-  const length = numbers.length + 3 + 3 + 3;
+  // After the comparisons come three of `clone`, three of `socket`, and the results: allowed, refused, missing.
+  const length = numbers.length + 3 + 6 + 3;
   const [permitted, denied, missing] = [length - 3, length - 2, length - 1];
   const compared = numbers.map((number, place): Instruction => [jumpIfEqual, at(place + 3, denied), 0, number]);
   const next = compared.length + 3;
@@ -84,9 +91,12 @@ function block(index: 0 | 1 | 2): readonly Instruction[] {
     [jumpIfEqual, at(1, missing), 0, clone3],
     [jumpIfAtLeast, index === 0 ? at(2, missing) : 0, 0, firstOfX32],
     ...compared,
-    [jumpIfEqual, 0, at(next, permitted), clone[index] ?? 0],
+    [jumpIfEqual, 0, at(next, next + 3), clone[index] ?? 0],
     [load, 0, 0, argumentAt],
     [jumpIfAnyBit, at(next + 2, denied), at(next + 2, permitted), newNamespaces],
+    [jumpIfEqual, 0, at(next + 3, permitted), socket[index] ?? 0],
+    [load, 0, 0, argumentAt],
+    [jumpIfEqual, at(next + 5, denied), at(next + 5, permitted), vsock],
     [result, 0, 0, allow],
     [result, 0, 0, notPermitted],
     [result, 0, 0, noSuchCall],

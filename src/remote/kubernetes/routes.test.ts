@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { hasOwnRoute, ipv6Bytes } from './routes.ts';
+import { ipv6Bytes } from '../tcp-table.ts';
+import { hasOwnRoute } from './routes.ts';
 
 const head = 'Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n';
 const defaultV4 = 'eth0\t00000000\t0101A8C0\t0003\t0\t0\t0\t00000000\t0\t0\t0\n';

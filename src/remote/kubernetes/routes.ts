@@ -1,4 +1,5 @@
 import { isIPv4, isIPv6 } from 'node:net';
+import { ipv6Bytes } from '../tcp-table.ts';
 
 /** Of `network`, the first `bits` bits count. */
 interface Route {
@@ -71,26 +72,4 @@ function matches(address: readonly number[], { network, bits }: Route): boolean 
     const mask = (0xff << (8 - counted)) & 0xff;
     return (byte & mask) === ((network[index] ?? 0) & mask);
   });
-}
-
-/** All sixteen bytes. Pure. */
-export function ipv6Bytes(address: string): readonly number[] {
-  const [plain = ''] = address.split('%');
-  // The last two groups may be an IPv4 address.
-  const text = plain.replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_all, ...parts: readonly string[]) => {
-    const [a = 0, b = 0, c = 0, d = 0] = parts.slice(0, 4).map(Number);
-    return `${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`;
-  });
-  const [head = '', tail] = text.split('::');
-  const after = tail === undefined ? [] : groupsOf(tail);
-  const before = groupsOf(head);
-  const groups = [...before, ...Array.from({ length: 8 - before.length - after.length }, () => '0'), ...after];
-  return groups.flatMap((group) => {
-    const value = Number.parseInt(group, 16);
-    return [value >> 8, value & 0xff];
-  });
-}
-
-function groupsOf(part: string): readonly string[] {
-  return part === '' ? [] : part.split(':');
 }

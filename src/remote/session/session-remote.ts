@@ -152,7 +152,8 @@ async function watchRemoteFolder(
     try {
       await (await machine()).session(request, { lane: 'stream', isRepeatable: false });
     } catch {
-      // Callers also poll at intervals and get the error from the poll. This loop only retries.
+      // The caller polls at once and gets the error from the poll. This loop only retries.
+      onChange();
     }
     await clock.sleep(pauseMs, signal);
   }

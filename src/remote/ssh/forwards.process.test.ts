@@ -145,7 +145,7 @@ test('forwards that are closed while they are added to a new connection stay clo
   });
 });
 
-test('the last closed forward ends its connection, which another machine of the host may still use', async () => {
+test('the last closed forward of a host ends its connection', async () => {
   await openTunnel(['made'], async (master, opened, _socket, { tunnels }) => {
     await opened;
     await tunnels.close();
