@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, readlinkSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, readlinkSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { withTempHome } from '../../test/support/temp-home.ts';
@@ -35,6 +35,19 @@ test('a new bundle keeps the linked one, whose processes may still load modules'
     await prepareProgram(paths);
     expect([used, unused].map(existsSync)).toEqual([true, false]);
     expect(readlinkSync(paths.program)).not.toBe(used);
+  });
+});
+
+test('a damaged bundle is made again, and a whole one is kept', async () => {
+  await withPaths(async (paths) => {
+    const file = entryBelow(await prepareProgram(paths), 'controller/main');
+    const whole = readFileSync(file, 'utf8');
+    writeFileSync(file, '');
+    await prepareProgram(paths);
+    expect(readFileSync(file, 'utf8')).toBe(whole);
+    const { ino } = statSync(file);
+    await prepareProgram(paths);
+    expect(statSync(file).ino).toBe(ino);
   });
 });
 

@@ -44,7 +44,7 @@ export async function prepareProgram(paths: HomePaths): Promise<string> {
     return paths.program;
   } catch {
     // The controller must start on a full disk too: it can remove services.
-    rmSync(draft, { force: true });
+    if (existsSync(draft)) rmSync(draft);
     return root;
   }
 }

@@ -35,7 +35,11 @@ test.each([
 });
 
 test('several fields are one list, and what a proxy adds is read again', () => {
-  const address = fc.oneof(fc.ipV4(), fc.ipV6());
+  // The kernel writes no IPv4 address within another one.
+  const address = fc.oneof(
+    fc.ipV4(),
+    fc.ipV6().filter((text) => !text.includes('.')),
+  );
   fc.assert(
     fc.property(fc.array(address, { maxLength: 5 }), (addresses) => {
       const fields = addresses.map((one) => forwardedHop(one, 'https'));

@@ -1,7 +1,7 @@
 import { isAddressRange } from '../../shared/address-range.ts';
 
 /** One hop of a `Forwarded` field: what a proxy wrote about its client. */
-export interface ForwardedHop {
+interface ForwardedHop {
   /** An IP address without port and brackets, or `unknown`. */
   readonly address: string;
   readonly proto: string | undefined;

@@ -1,10 +1,10 @@
-import type { Socket } from 'node:net';
+import { Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { FakeClock } from '../../../test/support/fake-clock.ts';
 import { DialError, type DialDone } from '../../shared/system/dial.ts';
 import { DialQueue } from './dial-queue.ts';
 
-const aSocket = {} as Socket;
+const aSocket = new Socket();
 
 /** A queue with two connects at once; a test ends those in `open` itself. `ended` has the outcome of each request. */
 function aQueue() {
