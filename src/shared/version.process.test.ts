@@ -16,11 +16,13 @@ test.each([
   expect(isOlderVersion(a, b)).toBe(expected);
 });
 
-/** Runs `use` with a checkout that has the given files below `src`. */
-function withCheckout(files: Readonly<Record<string, string>>, use: (root: string) => void): void {
+/** Runs `use` with a checkout that has the given files below `src`, and a price table. */
+function withCheckout(files: Readonly<Record<string, string>>, price: string, use: (root: string) => void): void {
   const root = mkdtempSync(join(tmpdir(), 'svc-code-'));
   try {
     mkdirSync(join(root, 'src/deep'), { recursive: true });
+    mkdirSync(join(root, 'catalog'));
+    writeFileSync(join(root, 'catalog/aws.csv'), price);
     writeFileSync(join(root, 'package-lock.json'), '{}');
     for (const [file, text] of Object.entries(files)) writeFileSync(join(root, 'src', file), text);
     use(root);
@@ -29,17 +31,18 @@ function withCheckout(files: Readonly<Record<string, string>>, use: (root: strin
   }
 }
 
-const of = (files: Readonly<Record<string, string>>): string => {
+const of = (files: Readonly<Record<string, string>>, price = '1'): string => {
   let found = '';
-  withCheckout(files, (root) => (found = codeFingerprint(root)));
+  withCheckout(files, price, (root) => (found = codeFingerprint(root)));
   return found;
 };
 
-test('equal code has the same fingerprint in any folder; a changed line changes it', () => {
+test('equal code has the same fingerprint in any folder; a changed line or price changes it', () => {
   const code = { 'a.ts': '1', 'deep/b.mjs': '2' };
   expect(of(code)).toBe(of(code));
   expect(of(code)).not.toBe(of({ ...code, 'deep/b.mjs': '3' }));
   expect(of(code)).not.toBe(of({ 'a.ts': '1', 'deep/c.mjs': '2' }));
+  expect(of(code)).not.toBe(of(code, '2'));
 });
 
 test('tests and other files do not change the fingerprint', () => {
