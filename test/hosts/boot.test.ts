@@ -17,7 +17,7 @@ run: exec perl -MSocket -e 'socket(S, PF_INET, SOCK_STREAM, 0); setsockopt(S, SO
 const asUser = (host: TestSshHost, command: string): Promise<string> => host.exec('su', '-l', host.user, '-c', command);
 
 /** Parts of a checkout that a user has. */
-const parts = ['svc', 'package.json', 'package-lock.json', 'src', 'node_modules', 'schemas'].filter((part) =>
+const parts = ['svc', 'package.json', 'package-lock.json', 'src', 'catalog', 'node_modules', 'schemas'].filter((part) =>
   existsSync(join(checkout, part)),
 );
 
