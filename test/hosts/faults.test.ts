@@ -116,8 +116,8 @@ describeSshHosts('SSH connections that break', (hostOf) => {
       const { path } = JSON.parse(stdout);
       await waitFor('an answer', async () => (await answerAt(path)) === 'hello');
       signalSsh(paths.home);
-      // The kernel closes the sockets of a killed process a moment later.
-      await waitFor('the cut', async () => (await answerAt(path)) === '');
+      // A command that begins before they have ended breaks with them.
+      await waitFor('the end of the connections', async () => sshProcessesOf(paths.home).length === 0 && (await answerAt(path)) === '');
       await remote.exec(['true']);
       await waitFor('an answer again', async () => (await answerAt(path)) === 'hello');
       await stopServers(host);
