@@ -117,7 +117,8 @@ describeSshHosts('SSH connections that break', (hostOf) => {
       await waitFor('an answer', async () => (await answerAt(path)) === 'hello');
       signalSsh(paths.home);
       // A command that begins before they have ended breaks with them.
-      await waitFor('the end of the connections', async () => sshProcessesOf(paths.home).length === 0 && (await answerAt(path)) === '');
+      await waitFor('the end of the connections', () => sshProcessesOf(paths.home).length === 0);
+      expect(await answerAt(path)).toBe('');
       await remote.exec(['true']);
       await waitFor('an answer again', async () => (await answerAt(path)) === 'hello');
       await stopServers(host);
