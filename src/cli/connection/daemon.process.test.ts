@@ -53,6 +53,19 @@ async function withDaemon(
   });
 }
 
+/** A clock that jumps once, at the first sleep at which `when` holds. A started process has its real time until then. */
+function jumpingClock(jumpMs: number, when = (): boolean => true): Clock {
+  let aheadMs = 0;
+  return {
+    ...systemClock,
+    monotonic: () => systemClock.monotonic() + aheadMs,
+    sleep: (ms, signal) => {
+      if (when()) aheadMs = jumpMs;
+      return systemClock.sleep(ms, signal);
+    },
+  };
+}
+
 /** Session id: field 6 of /proc/PID/stat, proc(5). */
 const sessionOf = (pid: number): string | undefined => readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[3];
 
@@ -145,9 +158,10 @@ test("a standby controller's error is thrown, even when it is from an earlier co
       setInterval(() => {}, 1000);
     }`;
   await withDaemon(script, async (paths, ensure) => {
-    // The controller has all its time until it has recorded the error.
-    const fast: Clock = { ...systemClock, monotonic: () => systemClock.monotonic() + (existsSync(paths.startError) ? 20_000 : 0) };
-    for (let command = 0; command < 2; command += 1) await expect(ensure(fast)).rejects.toMatchObject(reply.error);
+    for (let command = 0; command < 2; command += 1) {
+      const clock = jumpingClock(20_000, () => existsSync(paths.startError));
+      await expect(ensure(clock)).rejects.toMatchObject(reply.error);
+    }
   });
 });
 
@@ -173,15 +187,7 @@ test('a command starts the controller when the installed unit brings none that a
   await withDaemon(goodDaemon, async (paths) => {
     const said: string[] = [];
     // The wait for the unit is over at once, and the process that starts then has 25 s.
-    let waits = 0;
-    const clock: Clock = {
-      ...systemClock,
-      monotonic: () => systemClock.monotonic() + (waits === 0 ? 0 : 35_000),
-      sleep: (ms, signal) => {
-        waits += 1;
-        return systemClock.sleep(ms, signal);
-      },
-    };
+    const clock = jumpingClock(35_000);
     const deps = { clock, signal: new AbortController().signal, entry: join(paths.home, '../daemon.ts'), probe: () => ask(paths) };
     const health = await ensureController(paths, { ...deps, startByManager: async () => true, say: (text) => said.push(text) });
     expect(health.cwd).toBe(paths.home);
