@@ -35,8 +35,8 @@ export const refusedForFiles = ['client_connection', 'stream', 'replica_connecti
 export type RefusedForFiles = (typeof refusedForFiles)[number];
 
 /**
- * Why a client's connection was closed before its first request. `address`: it is not in `allow`. `proxy_header`: the PROXY header of a
- * proxy is missing or invalid.
+ * Why a client's connection was closed before its first request. `address`: it is not in `allow`. `proxy_header`: the
+ * PROXY header of a proxy is missing or invalid.
  */
 export const refusedConnections = ['address', 'proxy_header'] as const;
 export type RefusedConnection = (typeof refusedConnections)[number];

@@ -13,7 +13,7 @@ import {
   readdirSync,
 } from 'node:fs';
 import { mkdir, readdir, rm } from 'node:fs/promises';
-import { basename, dirname, join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import type { ApiClient } from '../../api/client.ts';
 import { type BackupManifest, isInBackup, isReadable, manifestName, readManifest } from '../../domain/backup.ts';
 import type { ExecResult } from '../../remote/remote.ts';
@@ -25,6 +25,7 @@ import { randomHex } from '../../shared/hex.ts';
 import { readIfThere, writeFileAtomic } from '../../shared/system/files.ts';
 import { prepareHome } from '../../shared/system/prepare-home.ts';
 import { tryProcessLock } from '../../shared/system/process-lock.ts';
+import { removeStubborn } from '../../shared/system/remove-stubborn.ts';
 import { svcVersion } from '../../shared/version.ts';
 import type { CommandContext } from '../command.ts';
 import { putInPlace } from '../restore/put-in-place.ts';
@@ -190,7 +191,7 @@ export async function controllerRestore(args: FileArgs, context: CommandContext)
   const aside = join(paths.home, `before-restore-${isoTime(clock.now()).replaceAll(/[:.]/g, '')}`);
   try {
     // Of restores that were killed: this one has the lock.
-    for (const name of readdirSync(paths.home)) await removeStaging(join(paths.home, name), context);
+    for (const name of readdirSync(paths.home)) if (isStaging(name)) await removeStubborn(join(paths.home, name));
     const manifest = await unpack(file, staging, context);
     await rm(join(staging, manifestName));
     // A controller must not start on a part of the backup.
@@ -205,17 +206,13 @@ export async function controllerRestore(args: FileArgs, context: CommandContext)
     if (kept) ui.say(`The files that it replaced are in ${aside}. Remove them when all is well.`);
     return ui.say('To start the controller with its services: svc serve status');
   } finally {
-    await removeStaging(staging, context);
+    await removeStubborn(staging);
     lock.release();
   }
 }
 
-/** Folders of users may be ones that even their owner may not change, such as module caches. */
-async function removeStaging(staging: string, { clock }: CommandContext): Promise<void> {
-  if (!/^restore-[\da-f]+$/.test(basename(staging)) || !existsSync(staging)) return;
-  await runCommand(['chmod', '-R', 'u+rwX', staging], { env: wholeEnv(), clock });
-  await rm(staging, { recursive: true, force: true });
-}
+/** Whether this is the name of a folder into which a restore unpacks. */
+const isStaging = (name: string): boolean => /^restore-[\da-f]+$/.test(name);
 
 function putInPlaceOrSay(staging: string, aside: string, file: string, { paths }: CommandContext): boolean {
   try {

@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs';
-import { chmod, lstat, readdir, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { runCommand } from '../../remote/run-command.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { wholeEnv } from '../../shared/env.ts';
-import { hasErrno, SvcError } from '../../shared/errors.ts';
+import { SvcError } from '../../shared/errors.ts';
+import { namesIn, removeStubborn } from '../../shared/system/remove-stubborn.ts';
 
 /**
  * Removes a folder, except entries to keep. Unmounts file systems below it first and never deletes through a mount: the
@@ -12,40 +13,8 @@ import { hasErrno, SvcError } from '../../shared/errors.ts';
  */
 export async function removeTree(dir: string, clock: Clock, keep: readonly string[] = []): Promise<void> {
   await unmountBelow(dir, clock);
-  for (const name of await namesIn(dir)) if (!keep.includes(name)) await removeEntry(join(dir, name));
+  for (const name of await namesIn(dir)) if (!keep.includes(name)) await removeStubborn(join(dir, name));
   if (keep.length === 0) await rm(dir, { recursive: true, force: true });
-}
-
-async function removeEntry(path: string): Promise<void> {
-  try {
-    await rm(path, { recursive: true, force: true });
-  } catch (error) {
-    if (!hasErrno(error, 'EACCES', 'EPERM', 'ENOTEMPTY')) throw error;
-    // Programs create folders that even their owner may not change, such as module caches.
-    await openFolders(path);
-    await rm(path, { recursive: true, force: true, maxRetries: 5 });
-  }
-}
-
-/** Ignores entries that vanish: the refused removal may still be removing some. */
-async function openFolders(path: string): Promise<void> {
-  try {
-    if (!(await lstat(path)).isDirectory()) return;
-    await chmod(path, 0o700);
-  } catch (error) {
-    if (hasErrno(error, 'ENOENT', 'ENOTDIR')) return;
-    throw error;
-  }
-  for (const name of await namesIn(path)) await openFolders(join(path, name));
-}
-
-async function namesIn(dir: string): Promise<readonly string[]> {
-  try {
-    return await readdir(dir);
-  } catch (error) {
-    if (hasErrno(error, 'ENOENT', 'ENOTDIR')) return [];
-    throw error;
-  }
 }
 
 async function unmountBelow(dir: string, clock: Clock): Promise<void> {
