@@ -139,7 +139,7 @@ export class Invariants {
 
   /**
    * The store may be a pass behind the set, so a replica may also answer its probe now. While the store fails, a stop may
-   * be written without its reply. Then the next pass that succeeds withdraws the replica.
+   * be written without its reply. Then the next pass that can read withdraws the replica.
    */
   #checkEndpoints(replicas: readonly ReplicaRecord[]): void {
     const world = this.#world;

@@ -267,13 +267,16 @@ export class Reconciler implements Loop {
   }
 
   #trackHandles(replicas: readonly ReplicaRecord[]): void {
-    for (const record of replicas) {
-      const handle = this.#handles.get(record.id);
-      handle?.refresh(record);
-      // The list may be older than the end of a replica.
-      if (handle === undefined && !isEnded(record.state) && !this.#ended.has(record.id))
+    // The list may be older than the end of a replica.
+    for (const record of replicas)
+      if (!this.#handles.has(record.id) && !isEnded(record.state) && !this.#ended.has(record.id))
         this.#handles.set(record.id, new ReplicaHandle(this.#context, record));
-    }
+    this.#takeOver(replicas, 'refresh');
+  }
+
+  /** Drivers act on these records, so the endpoint set follows at once, even when no later commit succeeds. */
+  #takeOver(records: readonly ReplicaRecord[], how: 'refresh' | 'reset'): void {
+    if (records.filter((record) => this.#handles.get(record.id)?.[how](record)).length > 0) this.#context.endpoint.refresh();
   }
 
   #drive(replicas: readonly ReplicaRecord[], signal: AbortSignal): void {
@@ -358,13 +361,11 @@ export class Reconciler implements Loop {
 
   /** Runs when a record that the decision changes was outdated. */
   async #readAgain({ change, stop }: Decision): Promise<void> {
-    const changed = [...change, ...stop];
-    if (changed.length === 0) return;
-    const listed = new Map((await this.#context.store.replicas.list(this.#context.name)).map((record) => [record.id, record]));
-    for (const { replica } of changed) {
-      const record = listed.get(replica.id);
-      if (record !== undefined) this.#handles.get(replica.id)?.reset(record);
-    }
+    const outdated = new Set([...change, ...stop].map(({ replica }) => replica.id));
+    if (outdated.size === 0) return;
+    const listed = await this.#context.store.replicas.list(this.#context.name);
+    const fresh = listed.filter(({ id }) => outdated.has(id));
+    this.#takeOver(fresh, 'reset');
   }
 
   #newReplica(service: ServiceRecord, { version, market, reason }: Launch, id: number): { replica: ReplicaRecord; event: NewEvent } {

@@ -32,14 +32,23 @@ export class ReplicaHandle {
     return this.#record.state;
   }
 
-  /** Takes over a record from another read if it is newer. */
-  refresh(record: ReplicaRecord): void {
-    if (record.revision > this.#record.revision) this.#record = record;
+  /** Takes over a record from another read if it is newer. Returns whether the endpoint set depends on the change. */
+  refresh(record: ReplicaRecord): boolean {
+    return record.revision > this.#record.revision && this.#replace(record);
   }
 
-  /** Takes over a record that replaces an outdated one. Its revision may be lower after a database restore. */
-  reset(record: ReplicaRecord): void {
-    if (record.key === this.#record.key) this.#record = record;
+  /**
+   * Takes over a record that replaces an outdated one. Its revision may be lower after a database restore. Returns
+   * whether the endpoint set depends on the change.
+   */
+  reset(record: ReplicaRecord): boolean {
+    return record.key === this.#record.key && this.#replace(record);
+  }
+
+  #replace(record: ReplicaRecord): boolean {
+    const before = this.#record;
+    this.#record = record;
+    return endpointFields.some((field) => before[field] !== record[field]);
   }
 
   /** Applies an event. Returns false, and changes nothing, when it is stale for the replica's state. */
@@ -62,24 +71,26 @@ export class ReplicaHandle {
   async #write(decide: (record: ReplicaRecord) => ReplicaPatch | undefined): Promise<boolean> {
     const { store, name, endpoint } = this.#context;
     let isOvertaken = false;
+    let isSetOutdated = false;
     const read = async (): Promise<ReplicaRecord> => {
       if (isOvertaken) {
         // The key distinguishes it from a replica of a later service with the same name.
         const fresh = (await store.replicas.list(name)).find((one) => one.id === this.id && one.key === this.#record.key);
         if (fresh === undefined) throw new SvcError('SVC_REPLICA_NOT_FOUND', `The record of replica ${this.id} of '${name}' is gone.`);
-        this.#record = fresh;
+        isSetOutdated = this.#replace(fresh) || isSetOutdated;
       }
       isOvertaken = true;
       return this.#record;
     };
-    const written = await compareAndSwap(read, (record) => {
-      const decided = decide(record);
-      return decided && store.replicas.update(record, decided.change, decided.event);
-    });
-    if (written === undefined) return false;
-    const before = this.#record;
-    this.refresh(written);
-    if (endpointFields.some((field) => before[field] !== this.#record[field])) endpoint.refresh();
-    return true;
+    try {
+      const written = await compareAndSwap(read, (record) => {
+        const decided = decide(record);
+        return decided && store.replicas.update(record, decided.change, decided.event);
+      });
+      if (written !== undefined) isSetOutdated = this.refresh(written) || isSetOutdated;
+      return written !== undefined;
+    } finally {
+      if (isSetOutdated) endpoint.refresh();
+    }
   }
 }

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { withWorld, type World } from '../../../test/support/service-world.ts';
+import type { ReplicaRecord } from '../../domain/records.ts';
 import { SvcError } from '../../shared/errors.ts';
 
 /**
@@ -45,5 +46,34 @@ test('a replica that recovers before its end is written keeps serving', async ()
     restore();
     await world.clock.advance(60_000);
     expect(await world.states()).toEqual(['1 READY', '2 READY']);
+  });
+});
+
+test('a replica leaves the endpoint set before its machine, though nothing can be written', async () => {
+  await withWorld(async (world) => {
+    await world.untilReady(2);
+    world.cloud.conduct.callMs = 1_000;
+    const end = async (index: number): Promise<ReplicaRecord> => {
+      const replica = (await world.replicas())[index];
+      if (replica === undefined) throw new Error(`there are at most ${index} replicas`);
+      await world.store.replicas.update(replica, { endRequestedAt: world.clock.now() });
+      return replica;
+    };
+    const disk = { isFull: false };
+    world.onStoreCall = (when, call) => {
+      const isUnconfirmed = call === 'commit' && when === 'after';
+      if (isUnconfirmed || (disk.isFull && ['commit', 'update'].includes(call))) {
+        disk.isFull = true;
+        throw new SvcError('SVC_DATABASE', 'The state database does not answer.');
+      }
+    };
+    const first = await end(0);
+    for (let step = 0; step < 100 && !disk.isFull; step += 1) await world.clock.advance(100);
+    // Each pass has a decision that it cannot write.
+    const second = await end(1);
+    const isLeft = (): boolean => world.cloud.living.some(({ id }) => id === first.machineId);
+    const stateOf = ({ id }: ReplicaRecord): string | undefined => world.endpoints.find((one) => one.id === id)?.state;
+    for (let step = 0; step < 1_000 && isLeft() && stateOf(first) === 'serving'; step += 1) await world.clock.advance(100);
+    expect([isLeft(), stateOf(first), stateOf(second)]).toEqual([true, 'draining', 'serving']);
   });
 });
