@@ -198,6 +198,10 @@ export const clusterView = z.strictObject({
   resources: z.string().nullable(),
   hourlyUsd: z.number().nullable(),
   reason: z.string().nullable(),
+  ports: z
+    .array(z.strictObject({ port: z.int(), address: z.string().describe('As 127.0.0.1:20000') }))
+    .readonly()
+    .describe("Ports that its jobs name, and where they are reached on the controller's machine"),
   jobs: z.array(jobView),
 });
 

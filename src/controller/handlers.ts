@@ -1,4 +1,4 @@
-import type { ServiceView } from '../api/contract.ts';
+import type { ClusterView, ServiceView } from '../api/contract.ts';
 import type { ApiHandlers } from '../api/handlers.ts';
 import { apiVersion } from '../api/routes.ts';
 import { isAlive } from '../domain/replica/replica-state.ts';
@@ -9,7 +9,7 @@ import { namesOf, notNamed } from '../shared/did-you-mean.ts';
 import { servicePaths } from '../shared/paths.ts';
 import { redactor } from './service/replica-program.ts';
 import { compareAndSwap } from '../store/compare-and-swap.ts';
-import { type ReplicaRecord, type ServiceRecord, subjectEvent } from '../domain/records.ts';
+import { type ClusterRecord, type ReplicaRecord, type ServiceRecord, subjectEvent } from '../domain/records.ts';
 import { edgeProxyLogs, edgeProxyMetrics } from './edge-proxy/edge-proxy-reports.ts';
 import { clusterPaths, jobLogs } from './cluster/cluster-paths.ts';
 import type { Clusters } from './cluster/clusters.ts';
@@ -88,6 +88,9 @@ export function createHandlers(deps: HandlerDeps): ApiHandlers {
     if (shown === undefined) throw new SvcError('SVC_SERVICE_NOT_FOUND', `Service '${service.name}' went away.`);
     return shown;
   };
+
+  const clusterNow = async (cluster: ClusterRecord): Promise<ClusterView> =>
+    clusterView(cluster, await store.clusters.jobs(cluster.name), clusters.portsOf(cluster.key));
 
   const applyVersion = async (name: string): Promise<void> => {
     const service = await found(name);
@@ -267,12 +270,11 @@ export function createHandlers(deps: HandlerDeps): ApiHandlers {
         : await edgeProxyMetrics(edgeProxies, service.name, service.key, signal);
     },
     async listClusters() {
-      const all = await store.clusters.list();
-      return { clusters: await Promise.all(all.map(async (cluster) => clusterView(cluster, await store.clusters.jobs(cluster.name)))) };
+      return { clusters: await Promise.all((await store.clusters.list()).map(clusterNow)) };
     },
     async launch({ body }) {
       const { cluster, job } = await whileBusy(() => clusters.launch(body));
-      return { cluster: clusterView(cluster, await store.clusters.jobs(cluster.name)), jobId: job.id };
+      return { cluster: await clusterNow(cluster), jobId: job.id };
     },
     async terminateCluster({ params, query }) {
       await clusters.terminate(params.name, query.purge);

@@ -184,7 +184,7 @@ export function eventView(event: EventRecord): EventView {
 }
 
 /** A cluster with its jobs as listings show it. */
-export function clusterView(cluster: ClusterRecord, jobs: readonly JobRecord[]): ClusterView {
+export function clusterView(cluster: ClusterRecord, jobs: readonly JobRecord[], ports: ClusterView['ports']): ClusterView {
   const { offer } = cluster;
   return {
     name: cluster.name,
@@ -195,6 +195,7 @@ export function clusterView(cluster: ClusterRecord, jobs: readonly JobRecord[]):
     resources: offer?.resources ?? null,
     hourlyUsd: offer?.hourlyUsd ?? null,
     reason: cluster.reason,
+    ports,
     jobs: jobs.map(jobView),
   };
 }

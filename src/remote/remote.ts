@@ -31,7 +31,7 @@ export interface Remote {
    * How to connect to a port of the machine. May open a tunnel first. The result is valid until the machine is
    * terminated, but connections can fail while a broken tunnel is rebuilt.
    */
-  address(port: number, options?: RemoteCallOptions): Promise<ReplicaAddress>;
+  address(port: number, options?: AddressOptions): Promise<ReplicaAddress>;
   /**
    * Path of a local Unix socket that leads to the machine's socket at an absolute path, which need not exist yet. The
    * local path is the same each time. Another call rebuilds a broken tunnel.
@@ -52,6 +52,12 @@ export interface MemoryKills {
 /** Calls that can be cancelled. */
 export interface RemoteCallOptions {
   readonly signal?: AbortSignal;
+}
+
+/** Options of an address. */
+export interface AddressOptions extends RemoteCallOptions {
+  /** Whether the program runs in the machine's network isolation, as `JobSpec.isolated`. Default: true. */
+  readonly isolated?: boolean;
 }
 
 /** Options of a copy. */

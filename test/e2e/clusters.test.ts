@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { withSvc } from '../support/e2e.ts';
+import { freePort } from '../support/free-port.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 test('launch runs setup and run once, exec skips setup, down leaves nothing', async () => {
@@ -32,6 +33,25 @@ test('launch runs setup and run once, exec skips setup, down leaves nothing', as
     expect(await svc.ok(['status'])).toMatch(/dev/);
     await svc.ok(['down', 'dev', '--yes']);
     await waitFor('the cluster to be gone', async () => (await svc.clusters()).length === 0, { describe: svc.clusters });
+    await svc.end();
+  });
+});
+
+test('launch names the address at which a port of its program answers', async () => {
+  await withSvc(async (svc) => {
+    const port = await freePort();
+    const program = `require("node:http").createServer((_, reply) => reply.end("served")).listen(${port}, "127.0.0.1")`;
+    const file = svc.file('task.yaml', `resources: {ports: ${port}}\nrun: exec node -e '${program}'\n`);
+    await svc.ok(['launch', file, '-c', 'dev', '--detach']);
+    const address = await waitFor('its address', async () => (await svc.clusters())[0]?.ports[0]?.address, { describe: svc.clusters });
+    const answer = async (): Promise<string | undefined> => {
+      const reply = await fetch(`http://${address}`).catch(() => undefined);
+      return reply?.text();
+    };
+    expect(await waitFor('an answer', answer, { describe: svc.clusters })).toBe('served');
+    expect(await svc.ok(['status', 'dev'])).toContain(`Port ${port} of 'dev' is reached at ${address}`);
+    expect(await svc.ok(['logs', 'dev', '--no-follow'])).toContain(`Port ${port} is reached at ${address}`);
+    await svc.ok(['down', 'dev', '--yes']);
     await svc.end();
   });
 });

@@ -1,10 +1,13 @@
 import { join } from 'node:path';
+import { pino } from 'pino';
 import { expect, test } from 'vitest';
+import { ClusterPorts } from '../../src/controller/cluster/cluster-ports.ts';
 import type { SshHost } from '../../src/domain/config.ts';
 import { providerCases } from '../../src/providers/conformance.ts';
 import type { MachineId } from '../../src/providers/provider.ts';
 import { jobLogPath, jobStatus, startJob } from '../../src/provision/job.ts';
 import type { Remote } from '../../src/remote/remote.ts';
+import { systemClock } from '../../src/shared/clock.ts';
 import { dialReplica } from '../../src/shared/system/dial.ts';
 import type { ReplicaAddress } from '../../src/shared/replica-address.ts';
 import { someResources } from '../support/builders.ts';
@@ -40,10 +43,10 @@ const foldersOf = async (host: TestSshHost): Promise<string> =>
   host.exec('sh', '-c', `ls /home/${host.user}/.svc/machines | grep -v revision || true`);
 
 /** A server that needs only a shell and the tools of the base machine. */
-async function serve(remote: Remote): Promise<ReplicaAddress> {
-  const program = `exec perl -MSocket -e 'socket(S, PF_INET, SOCK_STREAM, 0); setsockopt(S, SOL_SOCKET, SO_REUSEADDR, 1); bind(S, sockaddr_in(80, INADDR_ANY)) or die $!; listen(S, 9); while (accept(C, S)) { print C "here\\n"; close C }'`;
-  await startJob(remote, 'main', { run: program, env: {}, workdir: `${remote.baseDir}/workdir` });
-  return remote.address(80);
+async function serve(remote: Remote, { port = 80, isolated = true } = {}): Promise<ReplicaAddress> {
+  const program = `exec perl -MSocket -e 'socket(S, PF_INET, SOCK_STREAM, 0); setsockopt(S, SOL_SOCKET, SO_REUSEADDR, 1); bind(S, sockaddr_in(${port}, INADDR_ANY)) or die $!; listen(S, 9); while (accept(C, S)) { print C "here\\n"; close C }'`;
+  await startJob(remote, 'main', { run: program, env: {}, workdir: `${remote.baseDir}/workdir`, isolated });
+  return remote.address(port, { isolated });
 }
 
 async function answerAt(address: ReplicaAddress): Promise<string | undefined> {
@@ -105,6 +108,26 @@ describeSshHosts("SSH hosts of a user's pool", (hostOf) => {
       for (const remote of remotes) expect((await jobStatus(remote, 'main')).phase).toBe('run');
     });
     expect(await foldersOf(host)).toBe('');
+  });
+
+  test("a cluster's port is reached on the loopback, beside a replica that has the same port", async () => {
+    const host = await hostOf('suite');
+    await withSshPool([host], async (pool) => {
+      const replica = pool.provider.remote(await pool.create('a'));
+      const cluster = pool.provider.remote(await pool.create('b'));
+      const ports = new ClusterPorts({ key: 'k', clock: systemClock, log: pino({ level: 'silent' }) });
+      try {
+        await serve(replica, { port: 8_123 });
+        await ports.open([8_123], cluster);
+        const [open] = ports.all;
+        const own: ReplicaAddress = { kind: 'tcp', host: '127.0.0.1', port: Number(open?.address.split(':')[1]) };
+        expect(await answerAt(own)).toBeUndefined();
+        await serve(cluster, { port: 8_123, isolated: false });
+        expect(await waitFor('an answer', () => answerAt(own))).toBe('here\n');
+      } finally {
+        ports.close();
+      }
+    });
   });
 
   test("a reboot ends a host's machine, removes its folder, and permits a new one", async () => {

@@ -61,6 +61,7 @@ export const aClusterView: ClusterView = {
   resources: null,
   hourlyUsd: null,
   reason: null,
+  ports: [],
   jobs: [{ id: 1, name: null, status: 'RUNNING', createdAt: at, endedAt: null, exitCode: null }],
 };
 

@@ -76,6 +76,7 @@ export function aClusterView(change: Partial<ClusterView> = {}): ClusterView {
     resources: '1x CPU',
     hourlyUsd: 0,
     reason: null,
+    ports: [],
     jobs: [
       { id: 1, name: null, status: 'SUCCEEDED', createdAt: '2030-01-01T10:00:00.000Z', endedAt: '2030-01-01T10:01:00.000Z', exitCode: 0 },
     ],

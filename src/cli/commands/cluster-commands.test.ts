@@ -120,10 +120,10 @@ test('exec requires a file or a command', async () => {
   expect((await runInProcess(['exec', 'dve', 'echo hi'])).stderr).toContain("There is no cluster named 'dve'.");
 });
 
-test('launch says that ports of a cluster cannot be reached from outside', async () => {
+test('launch says where to read the addresses of ports', async () => {
   const file = join(import.meta.dirname, '../../../examples/hello/service.yaml');
   const { stderr } = await runInProcess(['launch', file, '--detach', '--yes'], { routes: withJob({}) });
-  expect(stderr).toMatch(/Ports of a cluster \(\d+\) cannot be reached from outside\. To serve requests: svc serve up FILE/);
+  expect(stderr).toMatch(/The log says where its ports \(\d+\) are reached, and so does: svc status dev/);
 });
 
 test('exec --detach and --json return at once', async () => {

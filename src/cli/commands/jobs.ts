@@ -99,7 +99,7 @@ async function submitJob(
   const { cluster, jobId } = reply;
   const ports = new Set(task.resources.choices.flatMap((choice) => choice.ports));
   if (!options.json && mode === 'launch' && ports.size > 0)
-    ui.say(`Ports of a cluster (${[...ports].join(', ')}) cannot be reached from outside. To serve requests: svc serve up FILE`);
+    ui.say(`The log says where its ports (${[...ports].join(', ')}) are reached, and so does: svc status ${cluster.name}`);
   if (options.json) {
     ui.json(reply);
     return 0;

@@ -337,6 +337,7 @@ test('launch sends the task, follows it and reports its result', async () => {
       resources: null,
       hourlyUsd: null,
       reason: null,
+      ports: [],
     } as const;
     const job = { id: 4, name: null, status: 'SUCCEEDED', createdAt: '2030-01-01T11:00:00.000Z', endedAt: null, exitCode: 0 } as const;
     const routes: FakeRoutes = {

@@ -1,7 +1,7 @@
 import type { ClusterView, RouteReply, ServiceView, DiskView, LeftoverView } from '../../api/contract.ts';
 import { SvcError } from '../../shared/errors.ts';
 import type { CommandContext } from '../command.ts';
-import { controllerName, renderClusters } from '../listing/cluster-listing.ts';
+import { controllerName, portLines, renderClusters } from '../listing/cluster-listing.ts';
 import { renderServices, type ListingOptions, diskLines, leftoverLines } from '../listing/service-listing.ts';
 import { clusterNotFound, pickByName, serviceNotFound } from '../name-patterns.ts';
 
@@ -28,7 +28,7 @@ export async function status(args: StatusArgs, context: CommandContext): Promise
   }
   const options = listingOptions(context);
   ui.print(ui.paint('strong', 'Clusters'));
-  for (const line of renderClusters(health, clusters, options)) ui.print(line);
+  for (const line of [...renderClusters(health, clusters, options), ...portLines(health, clusters)]) ui.print(line);
   ui.print('');
   ui.print(ui.paint('strong', 'Services'));
   for (const line of serviceLines(services, leftovers, disk, options)) ui.print(line);
@@ -63,7 +63,7 @@ function showNamed(
   const { found, missing } = others.length === 0 ? { found: [], missing: [] } : pickByName(clusters, others);
   if (controller !== undefined || found.length > 0 || missing.length === 0) {
     if (json) ui.json({ controller: controller ?? null, clusters: found });
-    else for (const line of renderClusters(controller, found, listingOptions(context))) ui.print(line);
+    else for (const line of [...renderClusters(controller, found, listingOptions(context)), ...portLines(health, found)]) ui.print(line);
   }
   if (missing[0] !== undefined) throw clusterNotFound(missing[0], clusters);
 }

@@ -27,6 +27,14 @@ export function renderClusters(
   return renderTable(columns(options), rows, options.width);
 }
 
+/** Lines that say where the ports of clusters are reached: on the machine of the controller, which may be another one. */
+export function portLines(health: RouteReply<'health'> | undefined, clusters: readonly ClusterView[]): readonly string[] {
+  const where = (health?.place ?? null) === null ? '' : " of the controller's machine";
+  return clusters.flatMap(({ name, ports }) =>
+    ports.map(({ port, address }) => `Port ${port} of '${name}' is reached at ${address}${where}`),
+  );
+}
+
 function controllerRow(health: RouteReply<'health'>): ClusterRow {
   return {
     name: controllerName,

@@ -4,6 +4,7 @@ import { locationName } from '../../domain/location-name.ts';
 import { assertMachineId, type Provider } from '../../providers/provider.ts';
 import { obtainMachine, type GivenMachine } from '../../provision/acquire-machine.ts';
 import { taskMachineSpec } from '../../provision/machine-spec.ts';
+import { machineNodes } from '../../provision/node-jobs.ts';
 import { PlacementHistory } from '../../provision/placement-history.ts';
 import { fileProvisionLog } from '../../provision/provision-log.ts';
 import {
@@ -24,6 +25,7 @@ import { clusterDeployment, type PublishedFiles } from '../deploy/deployments.ts
 import { serviceFiles } from '../deploy/service-files.ts';
 import { clusterKeyTag } from '../leftovers.ts';
 import { machineJobName, runClusterJob } from './cluster-job.ts';
+import { type ClusterPort, ClusterPorts } from './cluster-ports.ts';
 import { clusterPaths } from './cluster-paths.ts';
 
 const pollMs = 200;
@@ -50,17 +52,32 @@ export class ClusterDriver {
   #work = new AbortController();
   readonly #deployment: PublishedFiles;
   readonly #history = new PlacementHistory({ random: systemRandom });
+  readonly #ports: ClusterPorts;
   /** Aborts with the process at the latest. */
   #process = AbortSignal.abort();
 
   constructor(context: DaemonContext, cluster: ClusterRecord) {
     this.#context = context;
     this.#cluster = cluster;
+    this.#ports = new ClusterPorts({ ...context, key: cluster.key });
     this.#deployment = clusterDeployment(clusterPaths(context.paths, cluster.key).dir, { ...context, ...cluster });
+  }
+
+  /** Where the ports that its jobs name are reached. */
+  get ports(): readonly ClusterPort[] {
+    return this.#ports.all;
   }
 
   /** Settles when the cluster is gone or the signal aborted. */
   async run(signal: AbortSignal): Promise<void> {
+    try {
+      await this.#run(signal);
+    } finally {
+      this.#ports.close();
+    }
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
     this.#process = signal;
     while (!signal.aborted) {
       const both = AbortSignal.any([signal, this.#work.signal]);
@@ -145,12 +162,26 @@ export class ClusterDriver {
       if (ended(job) || this.#running.has(job.id)) continue;
       // The job's files are still being copied.
       if (!existsSync(clusterPaths(this.#context.paths, this.#cluster.key).snapshot(job.id))) continue;
+      await this.#openPorts(job, machine, signal);
       const run = runClusterJob(this.#context, this.#cluster, job, machine.provider, machine.id, this.#deployment, signal);
       const done = run
         .catch((error: unknown) => this.#context.log.error({ err: error, job: job.id }, 'a job could not be followed'))
         .finally(() => this.#running.delete(job.id));
       this.#running.set(job.id, done);
     }
+  }
+
+  async #openPorts({ id, task, state }: JobRecord, { provider, id: machineId }: FoundMachine, signal: AbortSignal): Promise<void> {
+    const ports = [...new Set(task.resources.choices.flatMap((choice) => choice.ports))];
+    if (ports.length === 0) return;
+    const [head] = await machineNodes(provider, machineId, task.numNodes, signal);
+    if (head === undefined) return;
+    await this.#ports.open(ports, head.remote);
+    if (state !== 'PENDING') return;
+    const { paths, clock, controllerHost } = this.#context;
+    const log = fileProvisionLog(clusterPaths(paths, this.#cluster.key).provisionLog(id), clock);
+    const where = controllerHost === undefined ? '' : " of the controller's machine";
+    for (const { port, address } of this.#ports.all) if (ports.includes(port)) log(`Port ${port} is reached at ${address}${where}`);
   }
 
   /** Why the machine is gone. Asks periodically, and at once when the provider reports changes or lacks the machine. */

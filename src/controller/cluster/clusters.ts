@@ -20,6 +20,7 @@ import { takeSnapshot } from '../../provision/files/snapshot.ts';
 import { serviceFiles, type ServiceFiles } from '../deploy/service-files.ts';
 import { withUploaded } from '../deploy/uploads.ts';
 import { ClusterDriver } from './cluster-driver.ts';
+import type { ClusterPort } from './cluster-ports.ts';
 import { clusterPaths } from './cluster-paths.ts';
 
 /** Input of `launch` or `exec`. */
@@ -46,6 +47,11 @@ export class Clusters {
 
   get size(): number {
     return this.#drivers.size;
+  }
+
+  /** Where the ports of a cluster are reached; none while it is not up. */
+  portsOf(key: string): readonly ClusterPort[] {
+    return this.#drivers.get(key)?.driver.ports ?? [];
   }
 
   /** After a start: ends or removes what an earlier daemon left incomplete, then drives every cluster. */

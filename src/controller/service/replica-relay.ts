@@ -1,9 +1,9 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';
-import { pipeline } from 'node:stream';
 import type { BalancerReplica, ReplicasCommand } from '../../domain/balancer-link.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { dialReplica } from '../../shared/system/dial.ts';
+import { passOn } from '../../shared/system/pass-on.ts';
 import { messageOf, SvcError } from '../../shared/errors.ts';
 import type { Logger } from '../../shared/log.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
@@ -77,18 +77,10 @@ export class ReplicaRelays {
 
   async #pass(socket: Socket, address: ReplicaAddress): Promise<void> {
     const { clock, log } = this.#deps;
-    socket.on('error', () => undefined);
-    socket.pause();
     try {
-      const replica = await dialReplica(address, { timeoutMs: dialMs, clock });
-      replica.on('error', () => undefined);
-      if (socket.destroyed) return void replica.destroy();
-      // Each direction ends separately, and each side reads no faster than the other.
-      pipeline(socket, replica, (error) => (error ? replica.destroy() : undefined));
-      pipeline(replica, socket, (error) => (error ? socket.destroy() : undefined));
+      await passOn(socket, () => dialReplica(address, { timeoutMs: dialMs, clock }));
     } catch (error) {
       log.info({ reason: messageOf(error) }, 'a connection of a balancer could not be passed on');
-      socket.resetAndDestroy();
     }
   }
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
-import type { CopyToOptions, ExecOptions, ExecResult, Remote, RemoteCallOptions } from '../remote.ts';
+import type { AddressOptions, CopyToOptions, ExecOptions, ExecResult, Remote, RemoteCallOptions } from '../remote.ts';
 import { runCaptured } from './captured.ts';
 import { copyToMachine } from './copy.ts';
 import { followRemoteFile } from './follow.ts';
@@ -31,7 +31,7 @@ export abstract class SessionRemote implements Remote {
     this.#clock = clock;
   }
 
-  abstract address(port: number, options?: RemoteCallOptions): Promise<ReplicaAddress>;
+  abstract address(port: number, options?: AddressOptions): Promise<ReplicaAddress>;
   abstract forwardSocket(remotePath: string, options?: RemoteCallOptions): Promise<string>;
 
   /** Called for each operation, and again after a broken connection. */

@@ -4,7 +4,7 @@ import type { HomePaths } from '../../shared/paths.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
 import { groupMemoryKills, limitCommand } from '../isolation/limits.ts';
 import { machineConnections } from '../tcp-table.ts';
-import type { CopyToOptions, MemoryKills, RemoteCallOptions } from '../remote.ts';
+import type { AddressOptions, CopyToOptions, MemoryKills, RemoteCallOptions } from '../remote.ts';
 import type { Tunnels } from '../tunnels.ts';
 import { copyToMachine } from '../session/copy.ts';
 import { SessionRemote } from '../session/session-remote.ts';
@@ -73,11 +73,11 @@ export class SshRemote extends SessionRemote {
     });
   }
 
-  async address(port: number, { signal }: RemoteCallOptions = {}): Promise<ReplicaAddress> {
+  async address(port: number, { signal, isolated = true }: AddressOptions = {}): Promise<ReplicaAddress> {
     const { address: { direct = 'auto', ingress: ingressOf } = {}, clock } = this.#settings;
     const target = await this.#currentTarget();
     const tunnels = this.#tunnels(target);
-    const ingress = ingressOf?.(port) ?? { hostPort: port };
+    const ingress = (isolated ? ingressOf?.(port) : undefined) ?? { hostPort: port };
     if ('socket' in ingress) return { kind: 'unix', path: await tunnels.open(ingress.socket, signal), port };
     const { hostPort } = ingress;
     const host = direct === 'never' ? undefined : await directHost(target, clock);
