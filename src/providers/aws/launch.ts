@@ -148,7 +148,7 @@ export class Launcher {
         // The token was used before, for example with an older image. Its machine may not be visible at once.
         const existing = await untilFound(this.#patience(signal), () => findByToken(ec2, input.ClientToken ?? ''));
         if (existing === undefined) throw unseen(offer);
-        if (statusOf(existing).state !== 'gone') return launched(existing);
+        if (statusOf(existing, offer.region).state !== 'gone') return launched(existing);
       }
     }
     throw unseen(offer);
