@@ -56,6 +56,33 @@ test('list and release work after a launch in a disabled region', async () => {
   });
 });
 
+test.for(['UnauthorizedOperation', 'AuthFailure'])(
+  'a region that the account loses (%s) keeps no other region from its release',
+  async (code) => {
+    await withAwsProvider({}, async (fixture) => {
+      const machines = [await fixture.create('k1'), await fixture.create('k1', {}, { region: 'eu-west-1' })];
+      for (const id of machines) await fixture.provider.destroy(id, {});
+      await waitFor('the machines to be gone', async () => (await fixture.provider.list({}, {})).length === 0);
+      fixture.aws.conduct.refuse({ service: 'ec2', region: 'eu-west-1' }, code);
+      await expect(fixture.provider.release('k1', {})).rejects.toMatchObject({ kind: 'unauthenticated' });
+      const denied: string[] = [];
+      const onDenied = ({ message }: Error): void => void denied.push(message);
+      await waitFor('the other region to be released', () =>
+        fixture.provider.release('k1', { onDenied }).then(
+          () => true,
+          () => false,
+        ),
+      );
+      expect(denied).toEqual([
+        expect.stringMatching(new RegExp(`^AWS would not remove what belongs to k1 in eu-west-1: .*\\(${code}\\)$`)),
+      ]);
+      expect(new Set(fixture.aws.control.leftovers().map(({ region }) => region))).toEqual(new Set(['eu-west-1']));
+      fixture.aws.conduct.clear();
+      await end(fixture, 'k1');
+    });
+  },
+);
+
 test('a refusal for the requested zone has the scope zone', async () => {
   await withAwsProvider({}, async (fixture) => {
     fixture.aws.control.supply.limitCapacity({ zone: 'us-east-1b' }, 0);
