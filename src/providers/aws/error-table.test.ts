@@ -58,6 +58,10 @@ test.for<readonly [code: string, status: number | undefined, kind: string]>([
   expect(meaningOf(code, status).kind).toBe(kind);
 });
 
+test.for(['InvalidGroup.NotFound', 'InvalidSecurityGroupID.NotFound'])('a launch whose group is gone (%s) is retried', (code) => {
+  expect(meaningOf(code, 400)).toEqual({ kind: 'failed' });
+});
+
 test.for<readonly [code: string, ours: string]>([
   ['ExpiredToken', 'SVC_CREDENTIALS'],
   ['AuthFailure', 'SVC_CREDENTIALS'],

@@ -16,7 +16,7 @@ import { findImage } from './images.ts';
 import { ensureKeyPair, keyPairName } from './key-pair.ts';
 import { statusOf } from './machine-status.ts';
 import { type Network, findNetwork, subnetsToTry } from './network.ts';
-import { ensureGroup, openInGroups } from './security-group.ts';
+import { ensureGroup, groupMissing, openInGroups } from './security-group.ts';
 import { clientToken, readTagList, tagList } from './tags.ts';
 import type { DiskKind } from '../../catalog/disk-prices.ts';
 
@@ -175,7 +175,7 @@ export class Launcher {
   ): Promise<Instance | undefined> {
     const patience = this.#patience(signal);
     // New resources are not yet known everywhere in the region. Another process may have just removed the key pair.
-    return whileNotYet(patience, awsCodes('InvalidGroup.NotFound', 'InvalidKeyPair.NotFound', unknownProfile), async () => {
+    return whileNotYet(patience, awsCodes(...groupMissing, 'InvalidKeyPair.NotFound', unknownProfile), async () => {
       try {
         return await whileUnanswered(
           patience,

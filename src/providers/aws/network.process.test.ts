@@ -83,6 +83,19 @@ test('IPv6-only subnets of a named VPC are skipped', async () => {
   });
 });
 
+test('a group that is not known yet, or was removed, does not end a launch', async () => {
+  await withAwsProvider({}, async (fixture) => {
+    for (const action of ['AuthorizeSecurityGroupIngress', 'RunInstances'])
+      fixture.aws.conduct.add({ action, times: 1 }, { kind: 'error', code: 'InvalidSecurityGroupID.NotFound', status: 400 });
+    await fixture.create('k1');
+    // A person removes it in the console.
+    for (const { groups } of [fixture.aws.control.region('us-east-1')]) groups.clear();
+    await fixture.create('k1b', { tags: { 'svc-key': 'k1' } });
+    expect(rulesOf(fixture)).toEqual(['22-22 127.0.0.1/32']);
+    expect(fixture.aws.control.instances).toHaveLength(2);
+  });
+});
+
 /** Machines that no connection reaches: for TCP, the kernel itself refuses the broadcast address. */
 const unreachable: MachineBackend = {
   launch: () => Promise.resolve({ publicIp: '255.255.255.255', privateIp: '255.255.255.255' }),

@@ -6,6 +6,9 @@ import type { Ec2, Filter, IpPermission, SecurityGroup } from './client.ts';
 import { awsCode, awsCodes, hasAwsCode } from './errors.ts';
 import { ofHome, tagList } from './tags.ts';
 
+/** A group is not yet known, or gone. The second code is for groups of VPCs that are not the default one. */
+export const groupMissing = ['InvalidGroup.NotFound', 'InvalidSecurityGroupID.NotFound'] as const;
+
 interface GroupOwner {
   readonly home: string;
   readonly owner: string;
@@ -27,7 +30,7 @@ export async function ensureGroup(ec2: Ec2, who: GroupOwner, access: Access, pat
   const found = (await findGroup(ec2, who)) ?? (await makeGroup(ec2, who, patience));
   const id = found.GroupId;
   if (id === undefined) throw new SvcError('SVC_PLACE_FAILED', `AWS made the security group ${groupName(who)} without an id.`);
-  await whileNotYet(patience, awsCodes('InvalidGroup.NotFound'), () => openIn(ec2, found, access));
+  await whileNotYet(patience, awsCodes(...groupMissing), () => openIn(ec2, found, access));
   return id;
 }
 
@@ -46,7 +49,7 @@ export async function removeGroups(ec2: Ec2, region: string, filters: Filter[]):
     try {
       await ec2.deleteSecurityGroup(GroupId);
     } catch (error) {
-      if (hasAwsCode(error, 'InvalidGroup.NotFound')) continue;
+      if (hasAwsCode(error, ...groupMissing)) continue;
       if (!hasAwsCode(error, 'DependencyViolation', 'InvalidGroup.InUse')) throw error;
       throw new SvcError('SVC_PLACE_FAILED', `The security group ${GroupId} in ${region} is still used by a machine that is going away.`);
     }
