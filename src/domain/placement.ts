@@ -26,17 +26,28 @@ export interface Candidate<Offer extends PlaceableOffer = PlaceableOffer> {
 }
 
 /**
- * The cause of a refusal.
+ * The cause of a refusal, or of another failure to get a machine.
  * - `capacity`: the provider has no such machine left.
  * - `quota`: the account or namespace has reached its limit.
  * - `price`: the spot price is above the bid.
  * - `permission`: the credentials lack a right.
  * - `throttled`: too many calls.
+ * - `provider-error`: the provider answered with an error of its own, or not at all. It says nothing about machines.
  * - `setup`: the provider lacks something that the machine needs, or a policy forbids the request.
  * - `unsupported`: the provider does not support the request.
  * - `failed-launch`: the provider accepted, and the machine ended before it ran.
  */
-export const refusalKinds = ['capacity', 'quota', 'price', 'permission', 'throttled', 'setup', 'unsupported', 'failed-launch'] as const;
+export const refusalKinds = [
+  'capacity',
+  'quota',
+  'price',
+  'permission',
+  'throttled',
+  'provider-error',
+  'setup',
+  'unsupported',
+  'failed-launch',
+] as const;
 export type RefusalKind = (typeof refusalKinds)[number];
 
 /**

@@ -4,6 +4,7 @@ import { chooseController, type ControllerChoice } from '../domain/controller-pl
 import type { ResourceAlternatives } from '../domain/task.ts';
 import { assertMachineId } from '../providers/provider.ts';
 import { goneTimeoutMs, releaseWhenFree, removeEverywhere } from '../provision/left-machines.ts';
+import { listClaimed } from '../provision/recorded-machines.ts';
 import { destroyMachine } from '../provision/machine.ts';
 import { askProviders, settledStates, type ProviderState } from '../provision/providers.ts';
 import type { Remote } from '../remote/remote.ts';
@@ -154,7 +155,7 @@ export async function removeRemoteController(deps: LauncherDeps, purge: boolean)
 async function removeMachines(record: ControllerRecord, deps: LauncherDeps): Promise<void> {
   if (record.machine === null) return;
   const provider = await deps.providers.provider(record.machine.provider);
-  const machines = await provider.list({ 'svc-controller': record.key }, { signal: deps.signal });
+  const machines = await listClaimed(provider, record, { 'svc-controller': record.key }, deps.signal);
   for (const { id } of machines) {
     deps.onStep(`Removing machine ${id}`);
     await uninstallController(provider.remote(id), record, deps.signal).catch(() => undefined);

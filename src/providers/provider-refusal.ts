@@ -8,6 +8,7 @@ const codes: Readonly<Record<RefusalKind, ErrorCode>> = {
   price: 'SVC_PRICE',
   permission: 'SVC_DENIED',
   throttled: 'SVC_THROTTLED',
+  'provider-error': 'SVC_PLACE_FAILED',
   setup: 'SVC_REFUSED_THERE',
   unsupported: 'SVC_UNSUPPORTED_THERE',
   'failed-launch': 'SVC_MACHINE_LOST',

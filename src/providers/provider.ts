@@ -29,7 +29,7 @@ export interface Provider {
   /** Succeeds when the machine is already gone. May return before the machine is gone; `inspect` reports when it is. */
   destroy(id: MachineId, options: CallOptions): Promise<void>;
   /** Every machine that has all the given tags. The sweep for machines without a record uses it. */
-  list(tags: Readonly<Record<string, string>>, options: CallOptions): Promise<readonly ListedMachine[]>;
+  list(tags: Readonly<Record<string, string>>, options: RegionsOptions): Promise<readonly ListedMachine[]>;
   /** The remote of a running machine, or of its first node. Makes no call. */
   remote(id: MachineId): Remote;
   /** A running machine's nodes by rank; the first is that of `remote`. Absent without `capabilities.multiNode`. */
@@ -55,7 +55,7 @@ export interface Provider {
    * `svc-service-key`, or the key of a controller with `credentials`: then includes its launches. Succeeds when there
    * is nothing. Throws while the provider still has a resource; the caller then calls again.
    */
-  release(ownerKey: string, options: CallOptions): Promise<void>;
+  release(ownerKey: string, options: RegionsOptions): Promise<void>;
   /** The bucket from which a region's machines fetch files. Absent or undefined: files are copied to each machine. */
   bucketLocation?(region: string): Promise<BucketLocation | undefined>;
   /** Credentials for a controller at the target. Absent or undefined: it needs none, as with a role of its machine. */
@@ -73,6 +73,15 @@ export interface MachineNode {
 /** Every call to a provider can be cancelled. */
 export interface CallOptions {
   readonly signal?: AbortSignal;
+}
+
+/** Options of a call that concerns all regions. */
+export interface RegionsOptions extends CallOptions {
+  /**
+   * Called for each region that denies access while others do not, with the error: the call skips that region. The
+   * account may have lost it. Absent: the call throws.
+   */
+  readonly onDenied?: (error: SvcError) => void;
 }
 
 /** Options of a check. */

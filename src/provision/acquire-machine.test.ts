@@ -151,6 +151,9 @@ test('a transient error is retried three times before the next location is asked
   const { given } = world.launch();
   await world.clock.advance(6_000);
   expect([given(), world.asked]).toEqual(['m1 at solid', ['shaky', 'shaky', 'shaky', 'solid']]);
+  // An error is no answer about machines: the location is asked again much sooner than one without capacity.
+  const learned = world.history.memory.refusals.map(({ kind, scope, at = 0, until }) => [kind, scope, until - at]);
+  expect(learned).toEqual([['provider-error', 'whole-region', 3_750]]);
 });
 
 test.for<readonly [string, () => never]>([

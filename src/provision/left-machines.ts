@@ -1,8 +1,9 @@
-import type { ListedMachine, Provider } from '../providers/provider.ts';
+import type { ListedMachine, Provider, RegionsOptions } from '../providers/provider.ts';
 import type { Clock } from '../shared/clock.ts';
 import { withDeadline } from '../shared/deadline.ts';
 import { messageOf, SvcError } from '../shared/errors.ts';
 import { destroyMachine } from './machine.ts';
+import { asSentence } from '../shared/text.ts';
 import type { Providers } from './providers.ts';
 
 /** Limit for a provider's confirmation that a machine is gone, ms. */
@@ -20,6 +21,10 @@ interface CallDeps {
   readonly signal: AbortSignal;
 }
 
+interface RemovalDeps extends CallDeps {
+  readonly onStep?: (text: string) => void;
+}
+
 type Tags = Readonly<Record<string, string>>;
 
 /** Lists machines with all tags. Throws SVC_PLACE_FAILED after `timeoutMs`, even if the provider ignores its signal. */
@@ -27,9 +32,10 @@ export function listWithin(
   provider: Provider,
   tags: Tags,
   timeoutMs: number,
-  { clock, signal }: CallDeps,
+  { clock, signal, onDenied }: CallDeps & Pick<RegionsOptions, 'onDenied'>,
 ): Promise<readonly ListedMachine[]> {
-  const list = (inner: AbortSignal): Promise<readonly ListedMachine[]> => provider.list(tags, { signal: inner });
+  const options = onDenied === undefined ? {} : { onDenied };
+  const list = (inner: AbortSignal): Promise<readonly ListedMachine[]> => provider.list(tags, { ...options, signal: inner });
   const noAnswer = (): Error =>
     new SvcError('SVC_PLACE_FAILED', `The provider ${provider.name} did not list its machines within ${timeoutMs / 1_000} s.`);
   return withDeadline(clock, timeoutMs, list, noAnswer, signal);
@@ -72,7 +78,7 @@ export async function removeEverywhere(
   providers: Pick<Providers, 'states' | 'provider'>,
   tags: Tags,
   owner: string,
-  deps: CallDeps & { readonly onStep?: (text: string) => void },
+  deps: RemovalDeps,
 ): Promise<void> {
   const { clock, signal, onStep } = deps;
   const failures: { readonly error: unknown; readonly text: string }[] = [];
@@ -105,12 +111,16 @@ export async function removeEverywhere(
   });
 }
 
-/** Retries: a provider may hold resources while a machine that uses them is ending. */
-export async function releaseWhenFree(provider: Provider, owner: string, { clock, signal }: CallDeps): Promise<void> {
+/**
+ * Retries: a provider may hold resources while a machine that uses them is ending. `onStep` hears of regions that deny
+ * access: their resources stay.
+ */
+export async function releaseWhenFree(provider: Provider, owner: string, { clock, signal, onStep }: RemovalDeps): Promise<void> {
+  const onDenied = (error: SvcError): void => onStep?.(`${asSentence(error.message)} Resources in that region stay.`);
   const deadline = clock.monotonic() + releaseTimeoutMs;
   for (;;) {
     try {
-      return await provider.release(owner, { signal });
+      return await provider.release(owner, { signal, onDenied });
     } catch (error) {
       if (!(error instanceof SvcError) || error.code !== 'SVC_PLACE_FAILED' || clock.monotonic() >= deadline) throw error;
       await clock.sleep(releasePollMs, signal);

@@ -10,6 +10,7 @@ import {
   rememberLateRefusal,
   rememberRefusal,
   resumeLaunches,
+  undecided,
   type Refused,
 } from '../domain/placement/refusals.ts';
 import { rememberStart } from '../domain/placement/rank.ts';
@@ -209,9 +210,8 @@ export class PlacementHistory {
       if (waiting.for === 'turn' && waiting.group === group && waiting.since < this.#changes) return wake();
   }
 
-  /** Too many calls say nothing about a zone. */
   #afterRefusal(offer: PlaceableOffer, { kind }: Refused): PlacementMemory {
-    return offer.spot && kind !== 'throttled' ? withZones(this.#memory, (zones) => preemptZone(zones, offer)) : this.#memory;
+    return offer.spot && !undecided.has(kind) ? withZones(this.#memory, (zones) => preemptZone(zones, offer)) : this.#memory;
   }
 
   #learn(memory: PlacementMemory): void {

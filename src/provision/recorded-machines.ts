@@ -1,7 +1,14 @@
 import type { PlaceableOffer } from '../domain/placement.ts';
 import type { OfferRecord } from '../domain/records.ts';
 import type { EndCause } from '../domain/replica/replica-state.ts';
-import type { ListedMachine, MachineNode, MachineStatus, Offer, Provider } from '../providers/provider.ts';
+import {
+  assertMachineId,
+  type ListedMachine,
+  type MachineNode,
+  type MachineStatus,
+  type Offer,
+  type Provider,
+} from '../providers/provider.ts';
 import { isoTime, type Clock } from '../shared/clock.ts';
 import type { Logger } from '../shared/log.ts';
 import { askKey, type GivenMachine } from './acquire-machine.ts';
@@ -40,12 +47,13 @@ export function replicaTags(service: { readonly key: string }, replicaId: number
  */
 export async function findMachines(
   finder: MachineFinder,
-  { offer, machineId }: MachineClaim,
+  claim: MachineClaim,
   tags: Readonly<Record<string, string>>,
   signal: AbortSignal,
 ): Promise<readonly FoundMachine[]> {
+  const { offer, machineId } = claim;
   const listAt = async (provider: Provider): Promise<readonly FoundMachine[]> =>
-    (await provider.list(tags, { signal })).map((machine) => ({ provider, ...machine }));
+    (await listClaimed(provider, claim, tags, signal)).map((machine) => ({ provider, ...machine }));
   const own = offer === null ? undefined : await finder.provider(offer.provider);
   const others = machineId === null ? (await finder.providers()).filter(({ name }) => name !== own?.name) : [];
   const lists = await Promise.all([
@@ -58,6 +66,25 @@ export async function findMachines(
     ),
   ]);
   return lists.flat();
+}
+
+/**
+ * Lists a provider's machines with the given tags. Regions that deny access are skipped only if the record names a
+ * machine. That machine may be in such a region: it counts as gone when the provider says so.
+ */
+export async function listClaimed(
+  provider: Provider,
+  { machineId: id, key }: Pick<MachineClaim, 'machineId' | 'key'>,
+  tags: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<readonly ListedMachine[]> {
+  if (id === null) return provider.list(tags, { signal });
+  let isComplete = true;
+  const listed = await provider.list(tags, { signal, onDenied: () => void (isComplete = false) });
+  if (isComplete || listed.some((machine) => machine.id === id)) return listed;
+  assertMachineId(id);
+  const status = (await provider.inspect([id], { signal })).get(id);
+  return status?.state === 'gone' ? listed : [...listed, { id, tags: { ...tags, 'svc-key': key } }];
 }
 
 /** Whether a machine belongs to a record. */

@@ -24,7 +24,7 @@ export type Answer =
 /** ms. Some clouds finish the creation before they answer, which takes a minute or two. */
 const answerTimeoutMs = 180_000;
 
-/** Attempts at a provider before transient errors count as a refusal. */
+/** Attempts at a provider before transient errors count as its failure, which excludes it for a while. */
 const transientAttempts = 3;
 const transientBackoff: Backoff = { firstMs: 500, longestMs: 1_000 };
 
@@ -50,7 +50,7 @@ export async function requestMachine({ provider, offer, spec, key }: Ask, clock:
       if (answer !== undefined) return answer;
       const isOver = attempt >= transientAttempts || clock.monotonic() - askedAt >= answerTimeoutMs;
       // `whole-region`: the same API servers serve all zones of a region.
-      const refused = { kind: 'capacity', scope: 'whole-region', reason: messageOf(error) } as const;
+      const refused = { kind: 'provider-error', scope: 'whole-region', reason: messageOf(error) } as const;
       if (isOver) return { type: 'refused', refused, unclear: true };
     }
     await clock.sleep(delayMs(transientBackoff, attempt), signal);

@@ -54,8 +54,11 @@ export function describeStep(step: SearchStep): string {
       const { offer, why, of } = step;
       return `Asking ${locationName(offer)} for ${offer.instanceType} (${hourlyPrice(offer.hourlyUsd)}): ${of === 1 ? 'there is nothing else' : reasonTexts[why]}.`;
     }
-    case 'refused':
-      return `${locationName(step.offer)} refused (${step.refused.kind}): ${asSentence(step.refused.reason)} Not asked again before ${isoTime(step.until)}.`;
+    case 'refused': {
+      const { kind, reason } = step.refused;
+      const what = kind === 'provider-error' ? 'failed' : 'refused';
+      return `${locationName(step.offer)} ${what} (${kind}): ${asSentence(reason)} Not asked again before ${isoTime(step.until)}.`;
+    }
     case 'given':
       return `${locationName(step.offer)} created machine ${step.machineId}.`;
     case 'booting':
@@ -73,7 +76,7 @@ export function describeStep(step: SearchStep): string {
     case 'waiting': {
       const { reasons, until } = step;
       const more = reasons.length > shownReasons ? ` (and ${reasons.length - shownReasons} more)` : '';
-      return `No location has a machine now; the next attempt is at ${isoTime(until)}. ${reasons.slice(0, shownReasons).join(' ')}${more}`;
+      return `No location can be asked for a machine now; the next attempt is at ${isoTime(until)}. ${reasons.slice(0, shownReasons).join(' ')}${more}`;
     }
   }
 }

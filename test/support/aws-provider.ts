@@ -110,6 +110,18 @@ export async function withSecondAwsProvider(
   });
 }
 
+/** The rules for ports of all firewall groups, as `FROM-TO PEER`. */
+export function rulesOf({ aws }: AwsProviderFixture): readonly string[] {
+  const rules = aws.control.groups.flatMap((group) => [...group.rules.values()]).filter(({ fromPort }) => fromPort >= 0);
+  return rules.map(({ fromPort, toPort, peer }) => `${fromPort}-${toPort} ${peer}`).toSorted();
+}
+
+/** Makes all rules for this machine's address rules for another one, as if it had moved to another network. */
+export function moveMachine({ aws }: AwsProviderFixture): void {
+  for (const { rules } of aws.control.groups)
+    for (const [id, rule] of rules) if (rule.peer === '127.0.0.1/32') rules.set(id, { ...rule, peer: '198.51.100.9/32' });
+}
+
 /** AWS's own id of a machine. */
 export function instanceIdOf(id: MachineId): string {
   const [, instanceId] = id.split('/');

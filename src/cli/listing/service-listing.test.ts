@@ -224,5 +224,9 @@ test("a blocked service shows the provider's refusal and the next attempt", () =
     '  chat is refused (quota) by kubernetes/prod, next attempt in 10s, for 1CPU--2GB and larger in the namespace of prod: exceeded quota: few, requested: pods=1',
   );
   expect(shown).toContain('  chat: 2 more refusals; see: svc serve status chat --verbose');
+  const failed = aServiceView({ blockers: [{ ...blocker, cause: 'provider-error', covers: 'everything in prod', reason: 'No answer.' }] });
+  expect(renderServices([failed], options).join('\n')).toContain(
+    '  chat gets an error (provider-error) from kubernetes/prod, next attempt in 10s, for everything in prod: No answer.',
+  );
   expect(blocked(4, (text) => text.replace('svc ', './svc '))).toContain('  chat: 1 more refusal; see: ./svc serve status chat --verbose');
 });

@@ -101,7 +101,8 @@ function blockerLines({ name, blockers = [] }: ServiceView, options: ListingOpti
   return [
     ...shown.flatMap(({ cause, covers, reason, nextAttemptAt, ...where }) => {
       const next = `next attempt ${formatUntil(nextAttemptAt, options.now)}`;
-      return reasonLines(`${name} is refused (${cause}) by ${infraOf(where)}, ${next}, for ${covers}`, reason, options);
+      const what = cause === 'provider-error' ? `gets an error (${cause}) from` : `is refused (${cause}) by`;
+      return reasonLines(`${name} ${what} ${infraOf(where)}, ${next}, for ${covers}`, reason, options);
     }),
     ...(more === 0 ? [] : [options.paint('quiet', options.asTyped(rest))]),
   ];

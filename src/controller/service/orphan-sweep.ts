@@ -2,8 +2,9 @@ import { isEnded } from '../../domain/replica/replica-state.ts';
 import type { ListedMachine, Provider } from '../../providers/provider.ts';
 import { listWithin } from '../../provision/left-machines.ts';
 import { withDeadline } from '../../shared/deadline.ts';
-import { messageOf } from '../../shared/errors.ts';
+import { messageOf, type SvcError } from '../../shared/errors.ts';
 import type { Loop } from '../../shared/loop.ts';
+import { asSentence } from '../../shared/text.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
 import { compareAndSwap } from '../../store/compare-and-swap.ts';
 import { type ReplicaRecord, type ServiceRecord, newReplica, subjectEvent } from '../../domain/records.ts';
@@ -17,6 +18,8 @@ const addressMs = 5_000;
 
 interface Found {
   readonly provider: Provider;
+  /** Why regions of the provider could not be searched or cleared. */
+  readonly denied: Set<string>;
   readonly machines?: readonly ListedMachine[];
   readonly failure?: string;
 }
@@ -26,11 +29,14 @@ async function findAll(context: ServiceContext, timeoutMs: number, signal: Abort
   const { clock, key, log } = context;
   return Promise.all(
     (await sweptProviders(context)).map(async (provider): Promise<Found> => {
+      const denied = new Set<string>();
+      const onDenied = (error: SvcError): void => void denied.add(error.message);
       try {
-        return { provider, machines: await listWithin(provider, { 'svc-service-key': key }, timeoutMs, { clock, signal }) };
+        const machines = await listWithin(provider, { 'svc-service-key': key }, timeoutMs, { clock, signal, onDenied });
+        return { provider, denied, machines };
       } catch (error) {
         if (!signal.aborted) log.warn({ err: error, provider: provider.name }, 'could not search a provider for machines without a record');
-        return { provider, failure: `${provider.name} cannot be searched: ${messageOf(error)}` };
+        return { provider, denied, failure: `${provider.name} cannot be searched: ${messageOf(error)}` };
       }
     }),
   );
@@ -49,7 +55,7 @@ export async function removeOrphans(context: ServiceContext, signal: AbortSignal
   // Read after the machines: a replica is recorded before its machine is requested.
   const replicas = all ? [] : await context.store.replicas.list(context.name);
   const known = new Map(replicas.filter((replica) => !isEnded(replica.state)).map((replica) => [String(replica.id), replica]));
-  const clear = async ({ provider, machines = [], failure }: Found): Promise<string | undefined> => {
+  const clear = async ({ provider, denied, machines = [], failure }: Found): Promise<string | undefined> => {
     if (failure !== undefined) return failure;
     try {
       for (const machine of machines) {
@@ -60,7 +66,9 @@ export async function removeOrphans(context: ServiceContext, signal: AbortSignal
         const at = context.clock.now();
         await context.store.events.append(subjectEvent(context, { at, cause: 'orphan-removed', message }));
       }
-      if (all) await provider.release(context.key, { signal });
+      if (!all) return undefined;
+      await provider.release(context.key, { signal, onDenied: (error) => void denied.add(error.message) });
+      for (const reason of denied) await reportDenied(context, reason);
       return undefined;
     } catch (error) {
       if (!signal.aborted) context.log.warn({ err: error, provider: provider.name }, 'a left-over machine could not be removed');
@@ -69,6 +77,13 @@ export async function removeOrphans(context: ServiceContext, signal: AbortSignal
   };
   const failures = await Promise.all(found.map(clear));
   return [...failures, all ? await removeBuckets(context, signal) : undefined].filter((failure) => failure !== undefined);
+}
+
+/** The account may have lost the region for ever, so this does not keep the service. */
+async function reportDenied(context: ServiceContext, reason: string): Promise<void> {
+  const message = `${asSentence(reason)} What the service has in that region was not removed. Machines there may run and be billed.`;
+  context.log.warn({ reason }, 'a region denies access, so what the service has there was not removed');
+  await context.store.events.append(subjectEvent(context, { at: context.clock.now(), cause: 'region-denied', message }));
 }
 
 /** How long after a restore to search for replicas that the copy lacks, ms. By then they are adopted or gone. */

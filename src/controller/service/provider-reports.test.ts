@@ -178,6 +178,28 @@ test('when the replacement is late, an interrupted replica drains before the rec
   }, one);
 });
 
+test('a failed removal is shown after the cause of the end, until the machine is gone', async () => {
+  await withWorld(async (world) => {
+    await world.untilReady(1);
+    world.cloud.conduct.onCall = () => {
+      throw new SvcError('SVC_DENIED', 'the credentials have expired.');
+    };
+    const reasonOfFirst = async (): Promise<string | null | undefined> => (await world.replicas())[0]?.reason;
+    const [replica] = await world.replicas();
+    if (replica !== undefined) await world.store.replicas.update(replica, { endRequestedAt: world.clock.now() });
+    await world.clock.advance(140_000);
+    expect((await world.states())[0]).toBe('1 FAILED_CLEANUP');
+    const failing = await reasonOfFirst();
+    const [cause = '', ...failures] = (failing ?? '').split(' Removing its machine failed: ');
+    expect(failures).toEqual(['the credentials have expired.']);
+    expect(cause).not.toBe('');
+    world.cloud.conduct.onCall = () => undefined;
+    await world.clock.advance(70_000);
+    expect((await world.states())[0]).toBe('1 TERMINATED');
+    expect(await reasonOfFirst()).toBe(cause);
+  }, one);
+});
+
 test("terminating a service retries a machine's removal at once, without waiting for the backoff", async () => {
   await withWorld(async (world) => {
     await world.untilReady(1);

@@ -23,6 +23,14 @@ const removalBackoff: Backoff = { firstMs: 1_000, longestMs: 60_000 };
 
 const killedText = `Its program did not end within ${killGraceMs / 1_000} s of SIGTERM and was killed (SIGKILL). Nothing is left of it.`;
 
+const removalFailed = 'Removing its machine failed: ';
+
+/** Why a replica ended. The failure of its removal follows in the record only while the machine may still exist. */
+function withoutRemoval(reason: string | null): string | null {
+  const [ended = ''] = (reason ?? '').split(removalFailed, 1);
+  return ended === '' ? null : ended.trimEnd();
+}
+
 /**
  * Drain, SIGTERM, SIGKILL, destroy, confirm: ends when nothing is left, however long that takes. `retryNow` cuts the
  * pauses between attempts short. `isSilent`: the machine takes no commands, so only the provider can end the program.
@@ -44,17 +52,19 @@ export async function endReplica(
       isKilled = (await removeMachines(context, handle, isSilent || cause === 'machine-lost' || cause === 'preempted', signal)) || isKilled;
       // Nothing is left that could answer requests still in flight.
       context.reports.report(handle.id, { isGone: true });
-      await handle.transition({ type: 'machine-gone', cause }, { cause, message: isKilled ? killedText : 'Nothing is left of it.' });
+      const message = isKilled ? killedText : 'Nothing is left of it.';
+      await handle.transition({ type: 'machine-gone', cause }, { cause, message }, { reason: withoutRemoval(handle.record.reason) });
       await boundEndedLog(context.files.jobLog(handle.id), context.clock);
       return;
     } catch (error) {
       if (signal.aborted) return;
-      const message = `Removing its machine failed: ${messageOf(error)}`;
+      const message = `${removalFailed}${messageOf(error)}`;
+      const reason = [withoutRemoval(handle.record.reason) ?? [], message].flat().join(' ');
       context.log.error({ err: error, replica: handle.id, attempt }, 'removing a machine failed');
       const isSilence = error instanceof SvcError && error.kind === 'transient';
       if (attempt >= attemptsBeforeFailed && !(isSilence && context.clock.monotonic() - beganAt < silenceBeforeFailedMs))
-        await handle.transition({ type: 'cleanup-failed' }, { cause: 'cleanup-failed', message }, { reason: message });
-      else await handle.patch({ reason: message });
+        await handle.transition({ type: 'cleanup-failed' }, { cause: 'cleanup-failed', message }, { reason });
+      else await handle.patch({ reason });
       await retryNow.pause(delayMs(removalBackoff, attempt));
     }
   }

@@ -126,7 +126,7 @@ const anyOffer: fc.Arbitrary<PlaceableOffer> = fc
   }));
 const anyRefusal: fc.Arbitrary<Refusal> = fc.record({
   offer: anyOffer,
-  kind: fc.constantFrom('capacity', 'quota', 'price', 'permission', 'throttled', 'setup', 'unsupported', 'failed-launch'),
+  kind: fc.constantFrom('capacity', 'quota', 'price', 'permission', 'throttled', 'provider-error', 'setup', 'unsupported', 'failed-launch'),
   scope: fc.constantFrom('zone', 'zone', 'region', 'namespace', 'whole-region', 'provider'),
   count: fc.constant(1),
   until: fc.constantFrom(500, 1_000, 2_000),

@@ -84,6 +84,7 @@ test.for<readonly [RefusalKind, RefusalScope, readonly number[]]>([
   ['price', 'zone', [300, 300]],
   ['permission', 'whole-region', [30, 60, 120, 240, 300, 300]],
   ['throttled', 'zone', [1.875, 3.75, 7.5, 15, 30, 30]],
+  ['provider-error', 'whole-region', [3.75, 7.5, 15, 30, 45, 45]],
   ['setup', 'zone', [30, 60, 120, 240, 300, 300]],
   ['unsupported', 'zone', [300, 600, 1_200, 2_400, 3_600, 3_600]],
   ['failed-launch', 'zone', [30, 60, 120, 240, 480, 900, 900]],
@@ -308,16 +309,19 @@ test('consecutive refusals ended by changes occur at most every five seconds', (
 });
 
 test('after a restart only passing causes hold, no longer than their backoff', () => {
-  const stored = (['capacity', 'quota', 'permission', 'setup', 'unsupported', 'failed-launch'] as const).map((kind): Refusal => ({
-    offer: eastOffer,
-    kind,
-    scope: 'zone',
-    count: 1,
-    until: 3_600_000,
-    reason: '',
-  }));
+  const stored = (['capacity', 'quota', 'permission', 'provider-error', 'setup', 'unsupported', 'failed-launch'] as const).map(
+    (kind): Refusal => ({
+      offer: eastOffer,
+      kind,
+      scope: 'zone',
+      count: 1,
+      until: 3_600_000,
+      reason: '',
+    }),
+  );
   expect(refusalsAfterRestart(stored, 0).map(({ kind, until }) => [kind, until])).toEqual([
     ['capacity', 30_000],
+    ['provider-error', 5_000],
     ['failed-launch', 30_000],
   ]);
 });

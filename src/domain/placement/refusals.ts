@@ -13,6 +13,8 @@ const backoffs: Readonly<Record<RefusalKind, Backoff>> = {
   permission: { firstMs: 30_000, longestMs: 300_000 },
   // Clouds refill the allowance of calls within seconds.
   throttled: { firstMs: 2_500, longestMs: 40_000, jitter: 0.5 },
+  // A failed service or network recovers within seconds or hours. A request costs nothing.
+  'provider-error': { firstMs: 5_000, longestMs: 60_000, jitter: 0.5 },
   // The provider lacks something, or a policy forbids the request. An administrator may change that at any minute.
   setup: { firstMs: 30_000, longestMs: 300_000 },
   // Providers add types and images within days. A user corrects a wrong setting within minutes.
@@ -42,6 +44,9 @@ export function backoffOf({ kind, scope }: Pick<Refusal, 'kind' | 'scope'>): Bac
   if (kind === 'quota' && scope === 'namespace') return namespaceQuota;
   return isPace({ kind, scope }) ? launchPace : backoffs[kind];
 }
+
+/** Kinds that say nothing about the machines of a location, because no one decided about the request. */
+export const undecided: ReadonlySet<RefusalKind> = new Set(['throttled', 'provider-error']);
 
 /** Delay for a refusal, ms. Without `random`, the upper limit of the delay. */
 function pauseMs(refusal: Pick<Refusal, 'kind' | 'scope' | 'count' | 'offer'>, random?: Random): number {
@@ -104,7 +109,7 @@ export function refusalOf(offer: PlaceableOffer, refusals: readonly Refusal[], n
 const isSame = (refusal: Refusal, offer: PlaceableOffer, { kind, scope }: Refused): boolean =>
   refusal.kind === kind && refusal.scope === scope && covers(refusal, offer) && covers({ offer, kind, scope }, refusal.offer);
 
-/** Records a refusal. `chance` in [0, 1) spreads the retries of throttled launches. */
+/** Records a refusal. `chance` in [0, 1) spreads the retries after throttling and errors of the provider. */
 export function rememberRefusal(
   refusals: readonly Refusal[],
   offer: PlaceableOffer,
@@ -235,7 +240,7 @@ export function lateRefusals(refusals: readonly Refusal[]): readonly Refusal[] {
 }
 
 /** Causes that pass by themselves. After the others, the user may have restarted the process to retry. */
-const passing: readonly RefusalKind[] = ['capacity', 'price', 'throttled', 'failed-launch'];
+const passing: readonly RefusalKind[] = ['capacity', 'price', 'throttled', 'provider-error', 'failed-launch'];
 
 /** The stored refusals of an earlier process that still apply. None lasts longer than its backoff allows now. */
 export function refusalsAfterRestart(refusals: readonly Refusal[], now: number): readonly Refusal[] {

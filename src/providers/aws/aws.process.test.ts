@@ -3,12 +3,13 @@ import { expect, test } from 'vitest';
 import {
   cleanUpAwsProvider as end,
   instanceIdOf,
+  moveMachine,
   refusalOf,
+  rulesOf,
   smallOnAws,
   usedPermissions,
   withAwsProvider,
   withSecondAwsProvider,
-  type AwsProviderFixture,
 } from '../../../test/support/aws-provider.ts';
 import type { MachineBackend } from '../../../test/fakes/aws/machine-backend.ts';
 import { aMachineSpec, someResources } from '../../../test/support/builders.ts';
@@ -55,6 +56,17 @@ test('without clients, SSH is open to this machine only and ports are closed', a
   });
 });
 
+test('a launch from a new address opens SSH to it, and closes it to the former', async () => {
+  await withAwsProvider({}, async (fixture) => {
+    await fixture.create('k1');
+    moveMachine(fixture);
+    expect(rulesOf(fixture)).toEqual(['22-22 198.51.100.9/32']);
+    await fixture.create('k1b', { tags: { 'svc-key': 'k1' }, clients: ['192.0.2.1'] });
+    await fixture.create('k1c', { tags: { 'svc-key': 'k1' } });
+    expect(rulesOf(fixture)).toEqual(['22-22 127.0.0.1/32', '22-22 192.0.2.1/32']);
+  });
+});
+
 test('controller endpoints are open to all addresses, and its SSH is not', async () => {
   await withAwsProvider({}, async (fixture) => {
     const id = await fixture.create('c1', { role: 'controller', ports: [30_001, 30_002], clients: ['0.0.0.0/0', '::/0'] });
@@ -79,11 +91,6 @@ test('a controller uses the configured role, and no role is created', async () =
     expect(fixture.aws.control.instances).toEqual([]);
   });
 });
-
-function rulesOf({ aws }: AwsProviderFixture): readonly string[] {
-  const rules = aws.control.groups.flatMap((group) => [...group.rules.values()]).filter(({ fromPort }) => fromPort >= 0);
-  return rules.map(({ fromPort, toPort, peer }) => `${fromPort}-${toPort} ${peer}`).toSorted();
-}
 
 test('a spot machine is one-time, gets an interruption notice, and becomes preempted', async () => {
   const clock = new FakeClock();

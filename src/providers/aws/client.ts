@@ -13,6 +13,7 @@ import {
   DescribeVpcsCommand,
   EC2Client,
   ImportKeyPairCommand,
+  RevokeSecurityGroupIngressCommand,
   RunInstancesCommand,
   StartInstancesCommand,
   StopInstancesCommand,
@@ -24,6 +25,7 @@ import {
   type Image,
   type ImportKeyPairCommandInput,
   type Instance,
+  type RevokeSecurityGroupIngressCommandInput,
   type RunInstancesCommandInput,
   type SecurityGroup,
   type SpotInstanceRequest,
@@ -168,6 +170,7 @@ export class AwsClients {
         (await client.send(new CreateSecurityGroupCommand(input), options)).GroupId,
       authorizeIngress: (input: AuthorizeSecurityGroupIngressCommandInput) =>
         client.send(new AuthorizeSecurityGroupIngressCommand(input), options),
+      revokeIngress: (input: RevokeSecurityGroupIngressCommandInput) => client.send(new RevokeSecurityGroupIngressCommand(input), options),
       deleteSecurityGroup: (GroupId: string) => client.send(new DeleteSecurityGroupCommand({ GroupId }), options),
       importKeyPair: (input: ImportKeyPairCommandInput) => client.send(new ImportKeyPairCommand(input), options),
       deleteKeyPair: (KeyName: string) => client.send(new DeleteKeyPairCommand({ KeyName }), options),

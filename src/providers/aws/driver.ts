@@ -103,6 +103,10 @@ export class AwsDriver implements VmDriver<ImageChoice> {
     }
   }
 
+  async reopenSsh(region: string, whose: Parameters<NonNullable<VmDriver['reopenSsh']>>[1]): Promise<boolean> {
+    return this.#launcher.reopenSsh(await this.#account.ec2(region, undefined), whose, await this.#account.config());
+  }
+
   async releaseShared(region: string, whose: Parameters<VmDriver['releaseShared']>[1], signal: AbortSignal | undefined): Promise<void> {
     await releaseRegion(await this.#account.ec2(region, signal), region, whose);
   }

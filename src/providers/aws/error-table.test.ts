@@ -58,6 +58,10 @@ test.for<readonly [code: string, status: number | undefined, kind: string]>([
   expect(meaningOf(code, status).kind).toBe(kind);
 });
 
+test.for(['InvalidGroup.NotFound', 'InvalidSecurityGroupID.NotFound'])('a launch whose group is gone (%s) is retried', (code) => {
+  expect(meaningOf(code, 400)).toEqual({ kind: 'failed' });
+});
+
 test.for<readonly [code: string, ours: string]>([
   ['ExpiredToken', 'SVC_CREDENTIALS'],
   ['AuthFailure', 'SVC_CREDENTIALS'],
@@ -72,9 +76,18 @@ test.for<readonly [code: string, ours: string]>([
   expect(awsErrors.failureOf(awsError(code), 'list machines')).toMatchObject({ code: ours });
 });
 
-test('an unanswered request is a failure of the provider', () => {
-  const error = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:1'), { code: 'ECONNREFUSED' });
-  expect(awsErrors.refusalOf(error, offer)).toMatchObject({ code: 'SVC_PLACE_FAILED', message: expect.stringContaining('ECONNREFUSED') });
+test.for<readonly [error: Error, message: string]>([
+  [
+    Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:1'), { code: 'ECONNREFUSED' }),
+    'AWS did not answer a request to launch g6.xlarge in us-east-1: connect ECONNREFUSED 127.0.0.1:1 (ECONNREFUSED)',
+  ],
+  [
+    awsError('InternalError', 'An internal error has occurred', 500),
+    'AWS failed to launch g6.xlarge in us-east-1: An internal error has occurred (InternalError)',
+  ],
+  [awsError('DependencyViolation', 'It is in use.'), 'AWS would not launch g6.xlarge in us-east-1: It is in use (DependencyViolation)'],
+])('a failure of AWS or of the network is not called a decision: %s', ([error, message]) => {
+  expect(awsErrors.refusalOf(error, offer)).toMatchObject({ code: 'SVC_PLACE_FAILED', message });
 });
 
 test("svc's own errors, program errors and cancelled calls pass unchanged", () => {

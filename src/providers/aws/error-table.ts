@@ -129,6 +129,9 @@ const meanings: ReadonlyMap<string, ErrorMeaning> = new Map<string, ErrorMeaning
     'RequestTimeout',
     'RequestTimeoutException',
     'IdempotentParameterMismatch',
+    // Someone removed the group after the launch had found it. The next attempt makes it again.
+    'InvalidGroup.NotFound',
+    'InvalidSecurityGroupID.NotFound',
     'DependencyViolation',
     'IncorrectInstanceState',
     'IncorrectState',

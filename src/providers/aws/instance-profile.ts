@@ -101,6 +101,7 @@ const replicaStatements: readonly PolicyStatement[] = [
       'ec2:DeleteKeyPair',
       'ec2:DeleteSecurityGroup',
       'ec2:DeleteVolume',
+      'ec2:RevokeSecurityGroupIngress',
       'ec2:StartInstances',
       'ec2:StopInstances',
       'ec2:TerminateInstances',

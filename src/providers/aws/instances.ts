@@ -27,7 +27,7 @@ function machineOf(region: string, instance: Instance, notices?: ReadonlyMap<str
     {
       region,
       instanceId,
-      status: statusOf(instance),
+      status: statusOf(instance, region),
       isSpot: InstanceLifecycle === 'spot',
       tags: readTagList(Tags),
       publicHost: filled(PublicIpAddress),

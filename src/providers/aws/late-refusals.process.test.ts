@@ -60,6 +60,7 @@ async function failTimes(count: number, { aws, paths }: AwsProviderFixture, cloc
 test.for<readonly [code: string, message: string, expected: string]>([
   ['Client.VolumeLimitExceeded', 'Volume limit exceeded', 'quota whole-region'],
   ['Client.InternalError', 'Client error on launch', 'setup whole-region'],
+  ['Client.InvalidKMSKey.InvalidState', 'The KMS key provided is in an incorrect state', 'setup whole-region'],
   ['Server.InternalError', 'Internal error on launch', 'failed-launch zone'],
   ['Server.InsufficientInstanceCapacity', 'Insufficient capacity', 'capacity zone'],
   ['Server.SpotInstanceTermination', 'Spot instance termination', 'capacity zone'],

@@ -177,7 +177,6 @@ test.for<readonly [name: InstanceStateName, reason: string | undefined, status: 
   ['shutting-down', 'Server.SpotInstanceTermination', gone('preempted', 'Server.SpotInstanceTermination', 'capacity', 'zone')],
   ['terminated', 'Server.InsufficientInstanceCapacity', gone('preempted', 'Server.InsufficientInstanceCapacity', 'capacity', 'zone')],
   ['terminated', 'Client.VolumeLimitExceeded', gone('unknown', 'Client.VolumeLimitExceeded', 'quota', 'whole-region')],
-  ['terminated', 'Client.InternalError', gone('unknown', 'Client.InternalError', 'setup', 'whole-region')],
   ['terminated', 'Client.InvalidSnapshot.NotFound', gone('unknown', 'Client.InvalidSnapshot.NotFound', 'setup', 'whole-region')],
   ['terminated', 'Client.SomethingNewLimitExceeded', gone('unknown', 'Client.SomethingNewLimitExceeded', 'quota', 'whole-region')],
   ['terminated', 'Client.UserInitiatedShutdown', gone('deleted', 'Client.UserInitiatedShutdown')],
@@ -190,7 +189,7 @@ test.for<readonly [name: InstanceStateName, reason: string | undefined, status: 
     State: { Name: name },
     ...(reason === undefined ? {} : { StateReason: { Code: reason } }),
   };
-  expect(statusOf(instance)).toEqual(status);
+  expect(statusOf(instance, 'us-east-1')).toEqual(status);
 });
 
 const volumeLimit = 'Client.VolumeLimitExceeded: Volume limit exceeded';
@@ -204,12 +203,34 @@ test.for<readonly [code: string | undefined, message: string | undefined, transi
   ['pending', 'pending', volumeLimit],
 ])('a termination reason is in the words of AWS: %s, %s, %s', ([code, message, transition]) => {
   const StateReason = code === undefined ? undefined : { Code: code, Message: message };
-  const ended = statusOf({ State: { Name: 'terminated' }, StateReason, StateTransitionReason: transition });
+  const ended = statusOf({ State: { Name: 'terminated' }, StateReason, StateTransitionReason: transition }, 'us-east-1');
   expect(ended).toMatchObject({ message: volumeLimit, refusal: { kind: 'quota', scope: 'whole-region' } });
 });
 
+test.for<readonly [code: string | undefined, message: string | undefined, transition: string | undefined, said: string]>([
+  ['Client.InternalError', 'Client.InternalError: Client error on launch', undefined, 'Client.InternalError: Client error on launch.'],
+  ['Client.InternalError', '', undefined, 'Client.InternalError.'],
+  // EC2 puts its own code before the code of the cause.
+  ['Server.InternalError', 'Client.InternalError: Client error on launch', 'Server.InternalError', 'Client.InternalError: Client error on'],
+  [
+    'Server.InternalError',
+    'Client.InvalidKMSKey.InvalidState: The KMS key provided is in an incorrect state',
+    'Server.InternalError',
+    'Client.InvalidKMSKey.InvalidState: The KMS key provided is in an incorrect state.',
+  ],
+  ['Server.InternalError', '', 'Client.InvalidKMSKey.InvalidState', 'Client.InvalidKMSKey.InvalidState.'],
+  ['Client.InvalidKMSKey.InvalidState', 'The key is disabled.', undefined, 'Client.InvalidKMSKey.InvalidState: The key is disabled.'],
+])('a disk key that EC2 cannot use is named with the next command: %s, %s, %s', ([Code, Message, StateTransitionReason, said]) => {
+  const ended = statusOf({ State: { Name: 'terminated' }, StateReason: { Code, Message }, StateTransitionReason }, 'eu-west-1');
+  expect(ended).toMatchObject({ reason: 'unknown', refusal: { kind: 'setup', scope: 'whole-region' } });
+  const message = ended.state === 'gone' ? (ended.message ?? '') : '';
+  expect(message.startsWith(said)).toBe(true);
+  expect(message).toContain('EC2 cannot use the KMS key that encrypts the disk');
+  expect(message).toMatch(/Find the key with: aws ec2 get-ebs-default-kms-key-id --region eu-west-1$/);
+});
+
 test('a reason of the pending state does not explain the end', () => {
-  const ended = statusOf({ State: { Name: 'terminated' }, StateReason: { Code: 'pending', Message: 'pending' } });
+  const ended = statusOf({ State: { Name: 'terminated' }, StateReason: { Code: 'pending', Message: 'pending' } }, 'us-east-1');
   expect(ended).toEqual({ state: 'gone', reason: 'unknown' });
 });
 

@@ -4,7 +4,7 @@ import { SvcError } from '../../shared/errors.ts';
 import { ProviderRefusal } from '../provider-refusal.ts';
 import type { MachineSpec, Offer } from '../provider.ts';
 import type { Launched, VmLaunchOrder } from '../vm/driver.ts';
-import { openingsFor, sshSources } from '../vm/ingress.ts';
+import { asCidr, openingsFor, sshOpenings, sshSources } from '../vm/ingress.ts';
 import type { OwnAddress } from '../vm/own-address.ts';
 import { type Patience, untilFound, whileNotYet, whileUnanswered } from '../vm/patience.ts';
 import { Remembered } from '../vm/remembered.ts';
@@ -16,7 +16,7 @@ import { findImage } from './images.ts';
 import { ensureKeyPair, keyPairName } from './key-pair.ts';
 import { statusOf } from './machine-status.ts';
 import { type Network, findNetwork, subnetsToTry } from './network.ts';
-import { ensureGroup } from './security-group.ts';
+import { ensureGroup, groupMissing, openInGroups } from './security-group.ts';
 import { clientToken, readTagList, tagList } from './tags.ts';
 import type { DiskKind } from '../../catalog/disk-prices.ts';
 
@@ -69,6 +69,14 @@ export class Launcher {
     }
   }
 
+  /** See `VmDriver.reopenSsh`. With private addresses, SSH is open to the whole network. */
+  async reopenSsh(ec2: Ec2, whose: { readonly home: string; readonly owner: string }, config: AwsConfig): Promise<boolean> {
+    if (config.useInternalIps) return false;
+    if (config.sshFrom !== undefined) return openInGroups(ec2, whose, { openings: sshOpenings(config.sshFrom), ownCidr: undefined });
+    const ownCidr = asCidr(await this.#ownAddress.find(undefined, { isFresh: true }));
+    return openInGroups(ec2, whose, { openings: sshOpenings([ownCidr]), ownCidr });
+  }
+
   async #prepare(order: AwsLaunchOrder, ec2: Ec2): Promise<{ network: Network; parts: Omit<LaunchParts, 'clientToken' | 'subnetId'> }> {
     const { clients, config, identity, image: choice, offer, owner, spec, signal } = order;
     const isPublic = !config.useInternalIps;
@@ -81,7 +89,13 @@ export class Launcher {
       ),
       ensureKeyPair(ec2, identity),
     ]);
-    const sources = await sshSources(spec, config, { privateRanges: network.cidrs, ownAddress: () => this.#ownAddress.find(signal) });
+    let ownCidr: string | undefined;
+    const ownAddress = async (): Promise<string> => {
+      const address = await this.#ownAddress.find(signal);
+      ownCidr = asCidr(address);
+      return address;
+    };
+    const sources = await sshSources(spec, config, { privateRanges: network.cidrs, ownAddress });
     const group = { home: identity.id, owner, vpcId: network.vpcId };
     const parts = {
       offer,
@@ -90,7 +104,7 @@ export class Launcher {
       image,
       disk: rootDisk(spec.diskSizeGb, order.diskKind, image.sizeGb),
       keyName: keyPairName(identity),
-      groupId: await ensureGroup(ec2, group, openingsFor(spec, sources), this.#patience(signal)),
+      groupId: await ensureGroup(ec2, group, { openings: openingsFor(spec, sources), ownCidr }, this.#patience(signal)),
       publicAddress: isPublic,
       userData: order.userData,
       instanceProfile: order.instanceProfile,
@@ -148,7 +162,7 @@ export class Launcher {
         // The token was used before, for example with an older image. Its machine may not be visible at once.
         const existing = await untilFound(this.#patience(signal), () => findByToken(ec2, input.ClientToken ?? ''));
         if (existing === undefined) throw unseen(offer);
-        if (statusOf(existing).state !== 'gone') return launched(existing);
+        if (statusOf(existing, offer.region).state !== 'gone') return launched(existing);
       }
     }
     throw unseen(offer);
@@ -161,7 +175,7 @@ export class Launcher {
   ): Promise<Instance | undefined> {
     const patience = this.#patience(signal);
     // New resources are not yet known everywhere in the region. Another process may have just removed the key pair.
-    return whileNotYet(patience, awsCodes('InvalidGroup.NotFound', 'InvalidKeyPair.NotFound', unknownProfile), async () => {
+    return whileNotYet(patience, awsCodes(...groupMissing, 'InvalidKeyPair.NotFound', unknownProfile), async () => {
       try {
         return await whileUnanswered(
           patience,

@@ -1,12 +1,13 @@
 import type { LateRefusal, MachineNotice } from '../provider.ts';
 import type { VmStatus } from '../vm/driver.ts';
 import type { Instance, SpotInstanceRequest } from './client.ts';
+import { asSentence } from '../../shared/text.ts';
 import { meaningOf } from './error-table.ts';
 
 type Ended = Pick<Instance, 'StateReason' | 'StateTransitionReason'>;
 
 /** The status of an instance. Source: `StateReason` in the EC2 API reference. */
-export function statusOf(instance: Pick<Instance, 'State'> & Ended): VmStatus {
+export function statusOf(instance: Pick<Instance, 'State'> & Ended, region: string): VmStatus {
   switch (instance.State?.Name) {
     case 'running':
       return { state: 'running' };
@@ -15,7 +16,7 @@ export function statusOf(instance: Pick<Instance, 'State'> & Ended): VmStatus {
       return { state: 'stopped' };
     case 'shutting-down':
     case 'terminated':
-      return goneStatus(instance);
+      return goneStatus(instance, region);
     case 'pending':
     case undefined:
       return { state: 'booting' };
@@ -39,28 +40,43 @@ const deletions: ReadonlySet<string> = new Set([
   'Client.InstanceTerminated',
 ]);
 
-/**
- * Codes with another meaning in a request's error. `Client.InternalError` mostly means that EC2 may not use the KMS key
- * of an encrypted disk: https://repost.aws/knowledge-center/kms-iam-ec2-permission
- */
+const unusable: LateRefusal = { kind: 'setup', scope: 'whole-region' };
+const reclaimed: LateRefusal = { kind: 'capacity', scope: 'zone' };
+
+/** Codes with another meaning in a request's error. */
 const lateMeanings: ReadonlyMap<string, LateRefusal> = new Map([
-  ['Client.InternalError', { kind: 'setup', scope: 'whole-region' }],
-  ['Client.InvalidSnapshot.NotFound', { kind: 'setup', scope: 'whole-region' }],
-  ['Server.SpotInstanceTermination', { kind: 'capacity', scope: 'zone' }],
-  ['Server.SpotInstanceShutdown', { kind: 'capacity', scope: 'zone' }],
+  ['Client.InternalError', unusable],
+  ['Client.InvalidKMSKey.InvalidState', unusable],
+  ['Client.InvalidSnapshot.NotFound', unusable],
+  ['Server.SpotInstanceTermination', reclaimed],
+  ['Server.SpotInstanceShutdown', reclaimed],
 ]);
+
+/**
+ * EC2 may not use the KMS key of an encrypted disk, or the key is disabled. EC2 says `InvalidState` of a key without the
+ * rights too: https://repost.aws/knowledge-center/kms-iam-ec2-permission
+ */
+const keyTroubles: ReadonlySet<string> = new Set(['Client.InternalError', 'Client.InvalidKMSKey.InvalidState']);
+
+const keyRemedy = (region: string): string =>
+  'EC2 cannot use the KMS key that encrypts the disk: the key is disabled, or its policy or yours lacks kms:CreateGrant ' +
+  `(docs/clouds/aws.md#encrypted-disks). Find the key with: aws ec2 get-ebs-default-kms-key-id --region ${region}`;
 
 /** Sometimes the code is only in the message. */
 const leadingCode = /^(?:Client|Server)\.\w[\w.]*/;
 
-function goneStatus({ StateReason, StateTransitionReason = '' }: Ended): Extract<VmStatus, { state: 'gone' }> {
+/** EC2 also gives this code for a disk whose key it may not use. Only the message then has the cause's code. */
+const vagueCode = 'Server.InternalError';
+
+function goneStatus({ StateReason, StateTransitionReason = '' }: Ended, region: string): Extract<VmStatus, { state: 'gone' }> {
   // The reason from the pending state does not explain the end.
   const { Code = '', Message = '' } = StateReason?.Code === 'pending' ? {} : (StateReason ?? {});
   const said = [Message, StateTransitionReason].find((text) => leadingCode.test(text)) ?? Message;
-  const code = Code === '' ? (leadingCode.exec(said)?.[0] ?? '') : Code;
+  const code = Code === '' || Code === vagueCode ? (leadingCode.exec(said)?.[0] ?? Code) : Code;
   const isDeleted = deletions.has(code) || StateTransitionReason.startsWith('User initiated');
   const reason = preemptions.has(code) ? 'preempted' : isDeleted ? 'deleted' : 'unknown';
-  const message = wordsOf(code, Message === '' ? said : Message);
+  const words = wordsOf(code, Message === '' ? said : Message);
+  const message = words !== undefined && keyTroubles.has(code) ? `${asSentence(words)} ${keyRemedy(region)}` : words;
   const refusal = lateRefusal(code);
   return { state: 'gone', reason, ...(message !== undefined && { message, mayPass: true }), ...(refusal !== undefined && { refusal }) };
 }

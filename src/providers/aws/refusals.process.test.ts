@@ -56,6 +56,33 @@ test('list and release work after a launch in a disabled region', async () => {
   });
 });
 
+test.for(['UnauthorizedOperation', 'AuthFailure'])(
+  'a region that the account loses (%s) keeps no other region from its release',
+  async (code) => {
+    await withAwsProvider({}, async (fixture) => {
+      const machines = [await fixture.create('k1'), await fixture.create('k1', {}, { region: 'eu-west-1' })];
+      for (const id of machines) await fixture.provider.destroy(id, {});
+      await waitFor('the machines to be gone', async () => (await fixture.provider.list({}, {})).length === 0);
+      fixture.aws.conduct.refuse({ service: 'ec2', region: 'eu-west-1' }, code);
+      await expect(fixture.provider.release('k1', {})).rejects.toMatchObject({ kind: 'unauthenticated' });
+      const denied: string[] = [];
+      const onDenied = ({ message }: Error): void => void denied.push(message);
+      await waitFor('the other region to be released', () =>
+        fixture.provider.release('k1', { onDenied }).then(
+          () => true,
+          () => false,
+        ),
+      );
+      expect(denied).toEqual([
+        expect.stringMatching(new RegExp(`^AWS would not remove what belongs to k1 in eu-west-1: .*\\(${code}\\)$`)),
+      ]);
+      expect(new Set(fixture.aws.control.leftovers().map(({ region }) => region))).toEqual(new Set(['eu-west-1']));
+      fixture.aws.conduct.clear();
+      await end(fixture, 'k1');
+    });
+  },
+);
+
 test('a refusal for the requested zone has the scope zone', async () => {
   await withAwsProvider({}, async (fixture) => {
     fixture.aws.control.supply.limitCapacity({ zone: 'us-east-1b' }, 0);
@@ -74,15 +101,18 @@ test('the encoded part of a denial stays out of the error', async () => {
   });
 });
 
-test.for<readonly [what: string, code: string, waitMs: number]>([
-  ['a quota that is raised', 'VcpuLimitExceeded', 60_000],
-  ['a right that is granted', 'AuthFailure', 30_000],
-])('%s takes effect after the first backoff, not after an hour', async ([, code, waitMs]) => {
+test.for<readonly [what: string, code: string, kind: string, waitMs: number]>([
+  ['a quota that is raised', 'VcpuLimitExceeded', 'quota', 60_000],
+  ['a right that is granted', 'AuthFailure', 'permission', 30_000],
+  // Its delay has jitter: three quarters of the longest one, as the random number is 0.5.
+  ['the end of an error of AWS itself', 'InternalError', 'provider-error', 3_750],
+])('%s takes effect after the first backoff, not after an hour', async ([, code, kind, waitMs]) => {
   const clock = new FakeClock();
   await withAwsProvider({ clock }, async ({ aws, paths }) => {
     const provider = new AwsProvider(aProviderContext(paths.home, { clock }), { isReady: () => Promise.resolve(true) });
     const history = new PlacementHistory();
     const stop = new AbortController();
+    const kinds: string[] = [];
     let refusedAt: number | undefined;
     let given: MachineId | undefined;
     aws.conduct.refuse({ action: 'RunInstances' }, code);
@@ -95,8 +125,9 @@ test.for<readonly [what: string, code: string, waitMs: number]>([
         spec: () => aMachineSpec({ tags: { 'svc-service-key': 'k' } }),
         key: 'k',
         clock,
-        step: async ({ type }) => {
-          if (type === 'refused') {
+        step: async (step) => {
+          if (step.type === 'refused') {
+            kinds.push(step.refused.kind);
             refusedAt ??= clock.now();
             aws.conduct.clear();
           }
@@ -116,10 +147,10 @@ test.for<readonly [what: string, code: string, waitMs: number]>([
       { everyMs: 5 },
     );
     await searching;
-    expect(history.memory.refusals).toEqual([]);
+    expect([kinds, history.memory.refusals]).toEqual([[kind], []]);
     const [launched] = aws.control.instances;
     const waited = (launched?.launchedAt ?? 0) - (refusedAt ?? 0);
-    expect([waited >= waitMs, waited < 2 * waitMs]).toEqual([true, true]);
+    expect([waited >= waitMs, waited < waitMs + 25_000]).toEqual([true, true]);
     if (given !== undefined) await provider.destroy(given, {});
   });
 });

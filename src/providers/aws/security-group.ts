@@ -3,8 +3,11 @@ import { missingOpenings, type Opening } from '../vm/ingress.ts';
 import { untilFound, whileNotYet, type Patience } from '../vm/patience.ts';
 import { sharedTags } from '../vm/tags.ts';
 import type { Ec2, Filter, IpPermission, SecurityGroup } from './client.ts';
-import { awsCodes, hasAwsCode } from './errors.ts';
-import { tagList } from './tags.ts';
+import { awsCode, awsCodes, hasAwsCode } from './errors.ts';
+import { ofHome, tagList } from './tags.ts';
+
+/** A group is not yet known, or gone. The second code is for groups of VPCs that are not the default one. */
+export const groupMissing = ['InvalidGroup.NotFound', 'InvalidSecurityGroupID.NotFound'] as const;
 
 interface GroupOwner {
   readonly home: string;
@@ -12,17 +15,30 @@ interface GroupOwner {
   readonly vpcId: string;
 }
 
+/** What a group must allow. */
+interface Access {
+  readonly openings: readonly Opening[];
+  /** The opening of SSH to this machine's own address, which may change. Undefined: no opening is for it. */
+  readonly ownCidr: string | undefined;
+}
+
 /**
  * The owner's firewall group in a VPC with at least these openings, created if needed. Concurrent processes get the
- * same group. Existing openings stay, because other machines may need them.
+ * same group. Existing openings stay, because other machines may need them; a former own address does not.
  */
-export async function ensureGroup(ec2: Ec2, who: GroupOwner, openings: readonly Opening[], patience: Patience): Promise<string> {
+export async function ensureGroup(ec2: Ec2, who: GroupOwner, access: Access, patience: Patience): Promise<string> {
   const found = (await findGroup(ec2, who)) ?? (await makeGroup(ec2, who, patience));
   const id = found.GroupId;
   if (id === undefined) throw new SvcError('SVC_PLACE_FAILED', `AWS made the security group ${groupName(who)} without an id.`);
-  const missing = missingOpenings(openings, openingsOf(found));
-  if (missing.length > 0) await whileNotYet(patience, awsCodes('InvalidGroup.NotFound'), () => open(ec2, id, missing));
+  await whileNotYet(patience, awsCodes(...groupMissing), () => openIn(ec2, found, access));
   return id;
+}
+
+/** Opens all groups of an owner in a region. Returns whether one of them lacked an opening. */
+export async function openInGroups(ec2: Ec2, { home, owner }: Omit<GroupOwner, 'vpcId'>, access: Access): Promise<boolean> {
+  const groups = await ec2.securityGroups(ofHome(home, owner));
+  const opened = await Promise.all(groups.map((group) => openIn(ec2, group, access)));
+  return opened.includes(true);
 }
 
 /** Throws SVC_PLACE_FAILED while a group is in use. */
@@ -33,7 +49,7 @@ export async function removeGroups(ec2: Ec2, region: string, filters: Filter[]):
     try {
       await ec2.deleteSecurityGroup(GroupId);
     } catch (error) {
-      if (hasAwsCode(error, 'InvalidGroup.NotFound')) continue;
+      if (hasAwsCode(error, ...groupMissing)) continue;
       if (!hasAwsCode(error, 'DependencyViolation', 'InvalidGroup.InUse')) throw error;
       throw new SvcError('SVC_PLACE_FAILED', `The security group ${GroupId} in ${region} is still used by a machine that is going away.`);
     }
@@ -69,26 +85,59 @@ async function makeGroup(ec2: Ec2, who: GroupOwner, patience: Patience): Promise
   return other;
 }
 
-async function open(ec2: Ec2, GroupId: string, openings: readonly Opening[]): Promise<void> {
+/** The description of rules for this machine's own address. Source of its alphabet: `IpRange` in the EC2 API reference. */
+const ownAddressRule = 'svc: address of the machine that launched';
+
+/** Returns whether an opening was missing. */
+async function openIn(ec2: Ec2, group: SecurityGroup, { openings, ownCidr }: Access): Promise<boolean> {
+  const { GroupId = '' } = group;
+  const present = openingsOf(group);
+  const missing = missingOpenings(openings, present);
+  if (missing.length > 0) await open(ec2, GroupId, missing, ownCidr);
+  const former = ownCidr === undefined ? [] : present.filter(({ cidr, isOwn }) => isOwn && cidr !== ownCidr);
+  if (former.length > 0) await close(ec2, GroupId, former);
+  return missing.length > 0;
+}
+
+async function open(ec2: Ec2, GroupId: string, openings: readonly Opening[], ownCidr: string | undefined): Promise<void> {
   try {
-    await ec2.authorizeIngress({ GroupId, IpPermissions: openings.map(permission) });
+    await ec2.authorizeIngress({ GroupId, IpPermissions: openings.map((one) => permission(one, one.cidr === ownCidr)) });
   } catch (error) {
     if (!hasAwsCode(error, 'InvalidPermission.Duplicate')) throw error;
     if (openings.length === 1) return;
     // One request per opening: AWS rejects a whole request if one of its openings exists.
-    for (const opening of openings) await open(ec2, GroupId, [opening]);
+    for (const opening of openings) await open(ec2, GroupId, [opening], ownCidr);
   }
 }
 
-function permission({ from, to, cidr }: Opening): IpPermission {
-  const range = cidr.includes(':') ? { Ipv6Ranges: [{ CidrIpv6: cidr }] } : { IpRanges: [{ CidrIp: cidr }] };
+/** A rule that stays open does no harm to the launch: another process may have closed it, or the right is missing. */
+async function close(ec2: Ec2, GroupId: string, openings: readonly Opening[]): Promise<void> {
+  try {
+    await ec2.revokeIngress({ GroupId, IpPermissions: openings.map((one) => permission(one, false)) });
+  } catch (error) {
+    if (awsCode(error) === undefined) throw error;
+  }
+}
+
+function permission({ from, to, cidr }: Opening, isOwn: boolean): IpPermission {
+  const described = isOwn ? { Description: ownAddressRule } : {};
+  const range = cidr.includes(':') ? { Ipv6Ranges: [{ CidrIpv6: cidr, ...described }] } : { IpRanges: [{ CidrIp: cidr, ...described }] };
   return { IpProtocol: 'tcp', FromPort: from, ToPort: to, ...range };
 }
 
-function openingsOf({ IpPermissions = [] }: SecurityGroup): readonly Opening[] {
+interface PresentOpening extends Opening {
+  readonly isOwn: boolean;
+}
+
+function openingsOf({ IpPermissions = [] }: SecurityGroup): readonly PresentOpening[] {
   return IpPermissions.filter(({ IpProtocol }) => IpProtocol === 'tcp').flatMap(({ FromPort, ToPort, IpRanges, Ipv6Ranges }) => {
     if (FromPort === undefined || ToPort === undefined) return [];
-    const cidrs = [...(IpRanges ?? []).map(({ CidrIp }) => CidrIp), ...(Ipv6Ranges ?? []).map(({ CidrIpv6 }) => CidrIpv6)];
-    return cidrs.flatMap((cidr) => (cidr === undefined ? [] : [{ from: FromPort, to: ToPort, cidr }]));
+    const ranges = [
+      ...(IpRanges ?? []).map(({ CidrIp, Description }) => ({ cidr: CidrIp, Description })),
+      ...(Ipv6Ranges ?? []).map(({ CidrIpv6, Description }) => ({ cidr: CidrIpv6, Description })),
+    ];
+    return ranges.flatMap(({ cidr, Description }) =>
+      cidr === undefined ? [] : [{ from: FromPort, to: ToPort, cidr, isOwn: Description === ownAddressRule }],
+    );
   });
 }

@@ -32,6 +32,8 @@ interface FakeConduct {
   /** Called before and after a call takes effect. The caller gets the error that it throws. */
   onCall: (when: 'before' | 'after') => void;
   pushesChanges: boolean;
+  /** A region that denies access to its machines. */
+  deniedRegion: string | undefined;
   /** Share of the calls, 0 to 1, that take effect but lose their reply. */
   lostReplies: number;
   /** `machineNumber` counts from 1. */
@@ -61,6 +63,7 @@ export class FakeCloud {
     answerTo: () => ({}),
     onCall: () => undefined,
     pushesChanges: true,
+    deniedRegion: undefined,
     lostReplies: 0,
     jobOf: () => ({}),
     bootOf: () => ({}),

@@ -13,9 +13,12 @@ import {
   type OfferList,
   type Provider,
   type ProviderCheck,
+  type RegionsOptions,
 } from '../provider.ts';
 import type { FakeCloud } from './fake-cloud.ts';
 import { FakeRemote } from './fake-remote.ts';
+
+const denied = (region: string): SvcError => new SvcError('SVC_DENIED', `The account may not use the region ${region}.`);
 
 /** A provider in memory for tests of the control loops. It can be slow or full, lose replies, and reclaim machines. */
 export class FakeProvider implements Provider {
@@ -56,19 +59,26 @@ export class FakeProvider implements Provider {
   }
 
   async inspect(ids: readonly MachineId[], options: CallOptions): Promise<ReadonlyMap<MachineId, MachineStatus>> {
-    return this.#call(options, () => new Map(ids.map((id) => [id, this.#statusOf(id)] as const)));
+    return this.#call(options, () => {
+      for (const id of ids) this.#denyMachine(id);
+      return new Map(ids.map((id) => [id, this.#statusOf(id)] as const));
+    });
   }
 
   async destroy(id: MachineId, options: CallOptions): Promise<void> {
     await this.#call(options, () => {
+      this.#denyMachine(id);
       this.#cloud.machines.get(id)?.end('deleted');
     });
   }
 
-  async list(tags: Readonly<Record<string, string>>, options: CallOptions): Promise<readonly ListedMachine[]> {
-    return this.#call(options, () =>
-      this.#cloud.living.filter((machine) => hasTags(machine.tags, tags)).map((machine) => ({ id: machine.id, tags: machine.tags })),
-    );
+  async list(tags: Readonly<Record<string, string>>, options: RegionsOptions): Promise<readonly ListedMachine[]> {
+    return this.#call(options, () => {
+      const { living, conduct } = this.#cloud;
+      if (conduct.deniedRegion !== undefined) this.#skipRegion(conduct.deniedRegion, options);
+      const shown = living.filter(({ offer, tags: its }) => offer.region !== conduct.deniedRegion && hasTags(its, tags));
+      return shown.map((machine) => ({ id: machine.id, tags: machine.tags }));
+    });
   }
 
   remote(id: MachineId): Remote {
@@ -95,8 +105,22 @@ export class FakeProvider implements Provider {
     signal.addEventListener('abort', () => watchers.delete(notify), { once: true });
   }
 
-  async release(ownerKey: string, options: CallOptions): Promise<void> {
-    await this.#call(options, () => this.#cloud.releases.push(ownerKey));
+  async release(ownerKey: string, options: RegionsOptions): Promise<void> {
+    await this.#call(options, () => {
+      const { deniedRegion } = this.#cloud.conduct;
+      if (deniedRegion !== undefined) this.#skipRegion(deniedRegion, options);
+      this.#cloud.releases.push(ownerKey);
+    });
+  }
+
+  #denyMachine(id: MachineId): void {
+    const region = this.#cloud.machines.get(id)?.offer.region;
+    if (region !== undefined && region === this.#cloud.conduct.deniedRegion) throw denied(region);
+  }
+
+  #skipRegion(region: string, { onDenied }: RegionsOptions): void {
+    if (onDenied === undefined) throw denied(region);
+    onDenied(denied(region));
   }
 
   #statusOf(id: MachineId): MachineStatus {

@@ -49,6 +49,11 @@ export interface VmDriver<Image = unknown> {
     whose: { readonly home: string; readonly owner: string | undefined },
     signal: AbortSignal | undefined,
   ): Promise<void>;
+  /**
+   * Opens SSH on an owner's machines in a region to this machine's present address, and closes it to the former one.
+   * Returns whether it was closed to the present one. Absent: nothing follows a changed address.
+   */
+  reopenSsh?(region: string, whose: { readonly home: string; readonly owner: string }): Promise<boolean>;
   /** Removes an owner's resources outside regions, such as a role. */
   releaseGlobal?(owner: string, signal: AbortSignal | undefined): Promise<void>;
   /**

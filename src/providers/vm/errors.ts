@@ -78,7 +78,7 @@ export class CloudErrors {
     if (found === undefined) return error;
     const { code, meaning, text } = found;
     const location = `${offer.region}${offer.zone === undefined ? '' : ` (zone ${offer.zone})`}`;
-    if (!('about' in meaning)) return this.failureOf(error, `ask for ${offer.instanceType} in ${location}`);
+    if (!('about' in meaning)) return this.failureOf(error, `launch ${offer.instanceType} in ${location}`);
     const message = `${this.#title} gives no ${offer.instanceType}${offer.spot ? ' as spot' : ''} in ${location}: ${text} (${code})`;
     const scope = meaning.about === 'offer' ? (offer.zone === undefined ? 'region' : 'zone') : meaning.about;
     return new ProviderRefusal(meaning.kind, scope, message, this.#details(found));
@@ -91,7 +91,7 @@ export class CloudErrors {
     const { code, meaning, text } = found;
     const kind = 'isCredentialsError' in meaning && meaning.isCredentialsError ? 'credentials' : meaning.kind;
     const ours = Object.entries(failureCodes).find(([one]) => one === kind)?.[1] ?? 'SVC_PLACE_FAILED';
-    return new SvcError(ours, `${this.#title} would not ${doing}: ${text} (${code})`, this.#details(found));
+    return new SvcError(ours, `${this.#title} ${verbOf(found)} ${doing}: ${text} (${code})`, this.#details(found));
   }
 
   /**
@@ -118,6 +118,12 @@ export class CloudErrors {
     const hint = this.#table.hintFor?.(error, error.meaning);
     return hint === undefined ? { cause } : { cause, hint };
   }
+}
+
+/** What a cloud did with a request, before the name of the request: a user must tell a failure from a decision. */
+function verbOf({ meaning, status }: Pick<ReadError, 'meaning' | 'status'>): string {
+  if (meaning.kind !== 'failed' || (status !== undefined && status < 500)) return 'would not';
+  return status === undefined ? 'did not answer a request to' : 'failed to';
 }
 
 function shortSentence(text: string): string {

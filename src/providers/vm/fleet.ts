@@ -8,12 +8,16 @@ import { areaOf } from './inventory.ts';
 import type { MachineIds } from './machine-id.ts';
 import { type MachineSight, MachineView } from './machine-view.ts';
 import { Readiness, type ReadinessCheck } from './readiness.ts';
+import { Remembered } from './remembered.ts';
 import { ownTags, readTags } from './tags.ts';
 import type { Remote } from '../../remote/remote.ts';
 import type { Clock } from '../../shared/clock.ts';
 
 /** Maximum age of an address, ms. It changes only with a stop and a start, which this process sees. */
 const addressMs = 30_000;
+
+/** A machine that does not answer has its firewall checked at most this often, ms. */
+const reopenEveryMs = 60_000;
 
 interface FleetParts {
   readonly context: Pick<ProviderContext, 'paths' | 'clock'>;
@@ -31,12 +35,14 @@ export class Fleet {
   readonly #readiness: Readiness;
   readonly #notices: NoticeWatch | undefined;
   readonly #remotes = new Map<MachineId, SshRemote>();
+  readonly #reopened: Remembered<boolean>;
 
   constructor(parts: FleetParts) {
     const { context, driver } = parts;
     this.#parts = parts;
     this.view = new MachineView(context.clock, driver.title);
     this.#readiness = new Readiness(parts.isReady ?? ((id) => this.#logsIn(id)));
+    this.#reopened = new Remembered(context.clock, reopenEveryMs);
     this.#notices = driver.noticeProbe === undefined ? undefined : new NoticeWatch(context.clock, driver.noticeProbe);
   }
 
@@ -76,7 +82,8 @@ export class Fleet {
       return sshTarget(driver, { ref, sight, identity: identities.identity(), settings: await driver.settings() });
     };
     const { paths, clock } = context;
-    const remote = new SshRemote({ target, baseDir: machineBaseDir(ref), enter: [], environment: {}, paths, clock });
+    const repair = (): Promise<boolean> => this.#reopen(id, ref);
+    const remote = new SshRemote({ target, repair, baseDir: machineBaseDir(ref), enter: [], environment: {}, paths, clock });
     this.#remotes.set(id, remote);
     return remote;
   }
@@ -122,6 +129,22 @@ export class Fleet {
     const host = hostOf(sight, settings);
     const notice = sight.notice ?? (sight.isSpot ? this.#notices?.noticeOf(id, () => this.remote(id)) : undefined);
     return { state: 'running', ...(notice !== undefined && { notice }), ...(host !== undefined && { host }) };
+  }
+
+  /** This machine's address may have changed, as of a laptop. Machines with a common firewall share the answer. */
+  async #reopen(id: MachineId, { region }: VmRef): Promise<boolean> {
+    const { driver, identities } = this.#parts;
+    const tags = this.view.lastSight(id, Number.POSITIVE_INFINITY)?.tags ?? {};
+    const owner = readTags(tags, driver.traits.labels)[ownTags.owner];
+    // The launch has just opened it, and a booting machine does not answer for a while.
+    if (owner === undefined || this.view.isJustMade(id)) return false;
+    const home = identities.identity().id;
+    try {
+      return await this.#reopened.get(`${region} ${owner}`, async () => (await driver.reopenSsh?.(region, { home, owner })) ?? false);
+    } catch {
+      // The caller reports that the machine does not answer.
+      return false;
+    }
   }
 
   async #logsIn(id: MachineId): Promise<boolean> {

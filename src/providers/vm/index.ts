@@ -18,6 +18,7 @@ import {
   type PortableCredentials,
   type Provider,
   type ProviderCheck,
+  type RegionsOptions,
 } from '../provider.ts';
 import { ProviderRefusal } from '../provider-refusal.ts';
 import type { ProviderContext } from '../registry.ts';
@@ -116,18 +117,18 @@ export class VmProvider<Image = unknown> implements Provider {
     await this.#fleet.forget(id);
   }
 
-  async list(tags: Readonly<Record<string, string>>, { signal }: CallOptions): Promise<readonly ListedMachine[]> {
-    signal?.throwIfAborted();
-    return this.#inventory.list(tags, signal);
+  async list(tags: Readonly<Record<string, string>>, options: RegionsOptions): Promise<readonly ListedMachine[]> {
+    options.signal?.throwIfAborted();
+    return this.#inventory.list(tags, options);
   }
 
   remote(id: MachineId): Remote {
     return this.#fleet.remote(id);
   }
 
-  async release(ownerKey: string, { signal }: CallOptions): Promise<void> {
-    signal?.throwIfAborted();
-    await this.#inventory.release(ownerKey, signal);
+  async release(ownerKey: string, options: RegionsOptions): Promise<void> {
+    options.signal?.throwIfAborted();
+    await this.#inventory.release(ownerKey, options);
   }
 
   async credentials(target: ControllerTarget, { signal }: CallOptions): Promise<PortableCredentials | undefined> {

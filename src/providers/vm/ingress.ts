@@ -19,13 +19,18 @@ const sshPort = 22;
  */
 export function openingsFor(spec: Pick<MachineSpec, 'ports' | 'clients' | 'role'>, sshFrom: readonly string[]): readonly Opening[] {
   const clients = spec.clients.map(asCidr);
-  const sshCidrs = spec.role === 'replica' && clients.length > 0 ? clients : sshFrom.map(asCidr);
+  const sshRanges = spec.role === 'replica' && clients.length > 0 ? clients : sshFrom;
   const portCidrs = spec.role === 'controller' && clients.length === 0 ? allAddresses : clients;
   const openings = [
-    ...sshCidrs.map((cidr) => ({ from: sshPort, to: sshPort, cidr })),
+    ...sshOpenings(sshRanges),
     ...portRanges(spec.ports).flatMap(({ from, to }) => portCidrs.map((cidr) => ({ from, to, cidr }))),
   ];
   return openings.filter((one, index) => openings.findIndex((other) => isSame(one, other)) === index);
+}
+
+/** SSH, open to these ranges. */
+export function sshOpenings(ranges: readonly string[]): readonly Opening[] {
+  return ranges.map((range) => ({ from: sshPort, to: sshPort, cidr: asCidr(range) }));
 }
 
 /** Required openings that do not exist yet. */

@@ -1,7 +1,7 @@
 import { regionsOf } from '../../catalog/price-table.ts';
 import type { PriceTables } from '../../catalog/price-tables.ts';
 import { SvcError } from '../../shared/errors.ts';
-import { hasTags, type ListedMachine } from '../provider.ts';
+import { hasTags, type ListedMachine, type RegionsOptions } from '../provider.ts';
 import type { VmDriver } from './driver.ts';
 import type { HomeIdentities, HomeIdentity } from './home-identity.ts';
 import type { NamedIntents } from '../intent-log.ts';
@@ -34,28 +34,29 @@ export class Inventory {
     this.#parts = parts;
   }
 
-  async list(tags: Tags, signal: AbortSignal | undefined): Promise<readonly ListedMachine[]> {
+  async list(tags: Tags, options: RegionsOptions): Promise<readonly ListedMachine[]> {
     const { identities, regions, view } = this.#parts;
     const controller = this.#controller(tags['svc-owner']);
     const identity = controller ?? identities.existing();
     // A home without an identity has never sent a request.
     if (identity === undefined) return [];
-    const list: RegionWork<readonly ListedMachine[]> = (region) => this.#listRegion(region, identity, tags, signal);
+    const list: RegionWork<readonly ListedMachine[]> = (region) => this.#listRegion(region, identity, tags, options.signal);
     const found =
       controller === undefined
-        ? await this.#inRegions(regions.names(), 'list machines in', signal, list)
-        : await this.#inAllRegions('list machines in', signal, list);
+        ? await this.#inRegions(regions.names(), 'list machines in', options, list)
+        : await this.#inAllRegions('list machines in', options.signal, list);
     const listed = new Map(found.flat().map((machine) => [machine.id, machine]));
     for (const made of view.justMade(tags)) if (!listed.has(made.id)) listed.set(made.id, made);
     return [...listed.values()].filter(({ id }) => !view.isRemoved(id));
   }
 
   /** Includes all resources of a controller with this key. */
-  async release(ownerKey: string, signal: AbortSignal | undefined): Promise<void> {
+  async release(ownerKey: string, options: RegionsOptions): Promise<void> {
     const { driver, identities, regions } = this.#parts;
+    const { signal } = options;
     const identity = identities.existing();
     if (identity === undefined) return;
-    await this.#inRegions(regions.names(), `remove what belongs to ${ownerKey} in`, signal, (region) =>
+    await this.#inRegions(regions.names(), `remove what belongs to ${ownerKey} in`, options, (region) =>
       driver.releaseShared(region, { home: identity.id, owner: ownerKey }, signal),
     );
     const controller = this.#controller(ownerKey);
@@ -89,48 +90,36 @@ export class Inventory {
     });
   }
 
-  /** Throws the first failure after all regions have ended. */
+  /**
+   * Throws the first failure after all regions have ended. With `onDenied` it skips regions that deny access, unless all
+   * do: then the credentials are bad.
+   */
   async #inRegions<T>(
     regions: readonly string[],
     doing: string,
-    signal: AbortSignal | undefined,
+    { signal, onDenied }: RegionsOptions,
     work: RegionWork<T>,
   ): Promise<readonly T[]> {
-    const results = await this.#try(regions, doing, signal, work);
-    return results.map((result) => {
-      if (result.status === 'rejected') throw result.reason;
-      return result.value;
-    });
-  }
-
-  /**
-   * Skips regions that deny access, because they denied a controller's launch too. Throws when all deny: the
-   * credentials are bad. Otherwise throws the first other failure.
-   */
-  async #inAllRegions<T>(doing: string, signal: AbortSignal | undefined, work: RegionWork<T>): Promise<readonly T[]> {
-    const { driver, tables } = this.#parts;
-    const [table, settings] = await Promise.all([tables.table(driver.name), driver.settings()]);
-    const regions = new Set([...(table === undefined ? [] : regionsOf(table)), ...(settings.regions ?? []), driver.traits.mainRegion]);
-    const results = await this.#try([...regions], doing, signal, work);
+    const { driver } = this.#parts;
+    const areas = [...new Set(regions.map((region) => areaOf(driver, region)))];
+    const results = await Promise.allSettled(areas.map((region) => driver.errors.guard(`${doing} ${region}`, signal, () => work(region))));
     const failures = results.flatMap((result): unknown[] => (result.status === 'rejected' ? [result.reason] : []));
-    const [worst] = failures.length === results.length ? failures : failures.filter((error) => !isDenied(error));
-    if (worst !== undefined) throw worst;
+    const denied = onDenied === undefined || failures.length === results.length ? [] : failures.filter(isDenied);
+    if (failures.length > denied.length) throw failures.find((error) => denied.length === 0 || !isDenied(error));
+    for (const error of denied) onDenied?.(error);
     return results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
   }
 
-  #try<T>(
-    regions: readonly string[],
-    doing: string,
-    signal: AbortSignal | undefined,
-    work: RegionWork<T>,
-  ): Promise<readonly PromiseSettledResult<T>[]> {
-    const { driver } = this.#parts;
-    const areas = [...new Set(regions.map((region) => areaOf(driver, region)))];
-    return Promise.allSettled(areas.map((region) => driver.errors.guard(`${doing} ${region}`, signal, () => work(region))));
+  /** A lost controller's regions are unknown. A region that denies access denied its launch too. */
+  async #inAllRegions<T>(doing: string, signal: AbortSignal | undefined, work: RegionWork<T>): Promise<readonly T[]> {
+    const { driver, tables } = this.#parts;
+    const [table, settings] = await Promise.all([tables.table(driver.name), driver.settings()]);
+    const regions = [...(table === undefined ? [] : regionsOf(table)), ...(settings.regions ?? []), driver.traits.mainRegion];
+    return this.#inRegions(regions, doing, { ...(signal !== undefined && { signal }), onDenied: () => undefined }, work);
   }
 }
 
 /** The account has not enabled the region, or the account's organisation denies it. */
-function isDenied(error: unknown): boolean {
+function isDenied(error: unknown): error is SvcError {
   return error instanceof SvcError && (error.code === 'SVC_DENIED' || error.code === 'SVC_CREDENTIALS');
 }

@@ -35,8 +35,9 @@ export class OwnAddress {
     this.#known = new Remembered(clock, rememberedMs);
   }
 
-  /** Throws SVC_PLACE_FAILED when it cannot be found. */
-  find(signal: AbortSignal | undefined): Promise<string> {
+  /** `isFresh`: it may have changed a moment ago. Throws SVC_PLACE_FAILED when it cannot be found. */
+  find(signal: AbortSignal | undefined, { isFresh = false }: { readonly isFresh?: boolean } = {}): Promise<string> {
+    if (isFresh) this.#known.clear();
     const { title, url, setting } = this.#service;
     const endpoint = this.#service.endpoint();
     return this.#known.get(endpoint ?? '', async () => {

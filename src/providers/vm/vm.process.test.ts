@@ -127,6 +127,46 @@ test('capabilities follow from the members of a driver', async () => {
   });
 });
 
+test('a region that denies access is skipped only if others answer', async () => {
+  await withCloud({ listCovers: 'region' }, async ({ cloud, open }) => {
+    const lost = new Set<string>();
+    const deny = (region: string): void => {
+      if (lost.has(region)) throw new SmallCloudError('NO_RIGHT', 403, `The account lost ${region}.`);
+    };
+    const plain = cloud.driver({ listCovers: 'region' });
+    const provider = open({
+      list: async (region, ...rest) => {
+        deny(region);
+        return (await plain.list(region, ...rest)).filter((machine) => machine.region === region);
+      },
+      releaseShared: async (region, ...rest) => {
+        deny(region);
+        await plain.releaseShared(region, ...rest);
+      },
+    });
+    const west = await provider.create({ ...offer, region: 'west' }, spec, 'a', {});
+    await provider.create(offer, spec, 'b', {});
+    lost.add('east');
+    const reports: string[] = [];
+    const onDenied = (error: Error): void => void reports.push(error.message);
+    await expect(provider.list({}, {})).rejects.toMatchObject({ code: 'SVC_DENIED' });
+    await expect(provider.release('s', {})).rejects.toMatchObject({ code: 'SVC_DENIED' });
+    cloud.released.length = 0;
+    expect((await open().list({}, {})).length).toBe(2);
+    await provider.release('s', { onDenied });
+    expect(cloud.released).toEqual(['west s']);
+    expect(reports).toEqual(['Small Cloud would not remove what belongs to s in east: The account lost east (NO_RIGHT)']);
+    reports.length = 0;
+    await provider.list({}, { onDenied });
+    expect(reports).toEqual(['Small Cloud would not list machines in east: The account lost east (NO_RIGHT)']);
+    // When every region denies access, the credentials are bad.
+    lost.add('west');
+    await expect(provider.release('s', { onDenied })).rejects.toMatchObject({ code: 'SVC_DENIED' });
+    await expect(provider.list({}, { onDenied })).rejects.toMatchObject({ code: 'SVC_DENIED' });
+    expect([reports.length, west]).toEqual([1, 'west/m-1']);
+  });
+});
+
 test('an owner is released once when one list covers the account', async () => {
   await withCloud({}, async ({ cloud, open }) => {
     await open().create(offer, spec, 'a', {});

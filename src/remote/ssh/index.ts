@@ -10,6 +10,7 @@ import { copyToMachine } from '../session/copy.ts';
 import { SessionRemote } from '../session/session-remote.ts';
 import { rsyncTo } from './rsync-copy.ts';
 import { type SshMachine, sshMachine } from './ssh-machine.ts';
+import type { Repair } from './ssh-master.ts';
 import type { SshTarget } from './ssh-target.ts';
 import { sshTunnels } from './forwards.ts';
 import { DialError, dialReplica } from '../../shared/system/dial.ts';
@@ -40,6 +41,8 @@ interface SshRemoteSettings {
   readonly limitsDir?: string | undefined;
   readonly environment: Readonly<Record<string, string>>;
   readonly address?: SshAddressSettings;
+  /** Called when the machine does not answer. Absent: nothing can be repaired. */
+  readonly repair?: Repair;
   readonly paths: HomePaths;
   readonly clock: Clock;
 }
@@ -119,11 +122,18 @@ export class SshRemote extends SessionRemote {
   protected async work(): Promise<SshMachine> {
     const target = await this.#currentTarget();
     this.#tunnels(target).keep();
-    return sshMachine(target, this.#settings.paths, this.#settings.clock);
+    return this.#machineAt(target);
   }
 
   async #machine(): Promise<SshMachine> {
-    return sshMachine(await this.#currentTarget(), this.#settings.paths, this.#settings.clock);
+    return this.#machineAt(await this.#currentTarget());
+  }
+
+  #machineAt(target: SshTarget): SshMachine {
+    const { paths, clock, repair } = this.#settings;
+    const machine = sshMachine(target, paths, clock);
+    machine.repair = repair ?? machine.repair;
+    return machine;
   }
 
   #tunnels(target: SshTarget): Tunnels {

@@ -8,7 +8,7 @@ import { type SessionCarrier, runSession } from '../session/run-session.ts';
 import { Semaphore } from '../session/semaphore.ts';
 import type { SessionEnd, SessionMachine, SessionOptions, SessionRequest } from '../session/session-machine.ts';
 import { lostError } from './ssh-errors.ts';
-import { SshMaster, clientOptions } from './ssh-master.ts';
+import { SshMaster, clientOptions, type Repair } from './ssh-master.ts';
 import { type SshTarget, sshEnvironment } from './ssh-target.ts';
 import { bootCommand } from '../session/session-script.ts';
 import { noSsh } from './ssh-process.ts';
@@ -27,6 +27,8 @@ export class SshMachine implements SessionMachine {
   readonly files: ConnectionFiles;
   /** Undefined before the first copy. */
   hasRsync: boolean | undefined;
+  /** Of the last remote that was opened. */
+  repair: Repair | undefined;
   readonly #clock: Clock;
   readonly #masters = new Map<Lane, SshMaster>();
   readonly #slots = { x: new Semaphore(commandsAtOnce), c: new Semaphore(copiesAtOnce) };
@@ -52,7 +54,8 @@ export class SshMachine implements SessionMachine {
 
   /** Opened on first use. */
   master(lane: Lane): SshMaster {
-    return getOrAdd(this.#masters, lane, () => new SshMaster(this.files, this.target, lane, this.#clock));
+    const repair: Repair = async () => (await this.repair?.()) ?? false;
+    return getOrAdd(this.#masters, lane, () => new SshMaster(this.files, this.target, lane, this.#clock, repair));
   }
 
   /** Throws SVC_SSH, SVC_CREDENTIALS or SVC_HOST_KEY when the machine could not be used. */

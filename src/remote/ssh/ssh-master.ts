@@ -7,6 +7,7 @@ import { unlessAborted } from '../../shared/deadline.ts';
 import { claimSocket, isListenedOn } from '../../shared/system/claim-socket.ts';
 import type { ConnectionFiles, Lane } from './connection-files.ts';
 import { prepareKnownHosts } from './host-keys.ts';
+import { SvcError } from '../../shared/errors.ts';
 import { connectError, missingKeyError } from './ssh-errors.ts';
 import { runSsh, type SshOutcome } from './ssh-process.ts';
 import { baseOptions, destination, hostKeyOptions, settings, type SshTarget } from './ssh-target.ts';
@@ -30,6 +31,12 @@ export function clientOptions(control: string): readonly string[] {
 }
 
 /**
+ * Called when a machine does not answer. Repairs the way to it if it can, as by opening a firewall. Returns whether a
+ * second attempt may succeed. Never throws.
+ */
+export type Repair = () => Promise<boolean>;
+
+/**
  * A connection to a machine, held by a background ssh process (`ControlMaster`). It outlives this process. All
  * processes of a home share it, and replace it when it is gone or hangs.
  */
@@ -39,14 +46,16 @@ export class SshMaster {
   readonly #target: SshTarget;
   readonly #clock: Clock;
   readonly #lane: Lane;
+  readonly #repair: Repair;
   #starting: Promise<void> | undefined;
 
-  constructor(files: ConnectionFiles, target: SshTarget, lane: Lane, clock: Clock) {
+  constructor(files: ConnectionFiles, target: SshTarget, lane: Lane, clock: Clock, repair: Repair) {
     this.control = files.control(lane);
     this.#files = files;
     this.#target = target;
     this.#clock = clock;
     this.#lane = lane;
+    this.#repair = repair;
   }
 
   /** Opens a missing connection. Throws SVC_SSH, SVC_CREDENTIALS or SVC_HOST_KEY. */
@@ -54,7 +63,7 @@ export class SshMaster {
     if (await isListenedOn(this.control)) return;
     signal?.throwIfAborted();
     // The callers share this start: one caller's abort must not end it for the others.
-    this.#starting ??= this.#start().finally(() => (this.#starting = undefined));
+    this.#starting ??= this.#startOrRepair().finally(() => (this.#starting = undefined));
     await unlessAborted(this.#starting, signal);
   }
 
@@ -91,6 +100,16 @@ export class SshMaster {
   ask(options: readonly string[], signal?: AbortSignal): Promise<SshOutcome> {
     const args = [...clientOptions(this.control), ...options, 'machine'];
     return runSsh(args, { userConfig: false, timeoutMs: controlTimeoutMs, clock: this.#clock, signal });
+  }
+
+  async #startOrRepair(): Promise<void> {
+    try {
+      await this.#start();
+    } catch (error) {
+      const isSilent = error instanceof SvcError && error.code === 'SVC_SSH';
+      if (!isSilent || !(await this.#repair())) throw error;
+      await this.#start();
+    }
   }
 
   async #start(): Promise<void> {
