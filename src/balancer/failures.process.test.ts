@@ -76,10 +76,13 @@ describe('without an available replica', () => {
 
   test('a refusal by the only replica gives 503 and a suspicion for the reconciler', async () => {
     await withBalancer([aBalancerReplica(await refusingPort(), 9)], async (balancer) => {
+      const beganAt = performance.now();
       expect((await fetch(balancer.url)).status).toBe(503);
       await waitFor('suspect', () => balancer.link.of('suspect').some((report) => report.replicaId === 9 && report.reason === 'refused'));
       for (let turn = 0; turn < 5; turn += 1) await fetch(balancer.url);
-      expect(balancer.link.of('suspect')).toHaveLength(1);
+      const seconds = (performance.now() - beganAt) / 1_000;
+      // At most one each second.
+      expect(balancer.link.of('suspect').length).toBeLessThanOrEqual(1 + Math.floor(seconds));
       await balancer.link.idle();
     });
   });
@@ -95,10 +98,11 @@ describe('an unreachable replica', () => {
         async (balancer) => {
           const reply = await fetch(balancer.url, { method: 'POST', body: 'abc' });
           expect([reply.status, reply.headers.get('x-svc-attempts'), reply.headers.get('x-svc-replica')]).toEqual([200, '2', '2']);
-          for (let turn = 0; turn < 2; turn += 1) {
-            const next = await fetch(balancer.url);
-            expect([next.status, next.headers.get('x-svc-attempts')]).toEqual([200, '1']);
-          }
+          for (let turn = 0; turn < 5; turn += 1) expect((await fetch(balancer.url)).status).toBe(200);
+          const [first, ...others] = await balancer.accessLog(6);
+          // It is avoided for a second. On a busy machine some requests come later.
+          const within = others.filter((line) => Number(line['at']) + Number(line['sent_ms']) < Number(first?.['at']) + 1_000);
+          expect(within.filter(({ attempts }) => attempts !== 1)).toEqual([]);
           await balancer.link.idle();
         },
         { policy: 'round_robin' },
@@ -325,8 +329,9 @@ describe('a replica that hangs', () => {
         replicas,
         async (balancer) => {
           const seen: (string | null)[] = [];
-          for (let turn = 0; turn < 60; turn += 1) seen.push((await fetch(balancer.url)).headers.get('x-svc-replica'));
-          const late = new Set(seen.slice(-20));
+          // Five failures of both take fifteen requests. Few follow, because a replica is ejected for ten seconds.
+          for (let turn = 0; turn < 24; turn += 1) seen.push((await fetch(balancer.url)).headers.get('x-svc-replica'));
+          const late = new Set(seen.slice(-8));
           expect(late.has('3')).toBe(true);
           expect(late.size).toBe(2);
         },

@@ -6,6 +6,7 @@ import { forwarder } from '../../test/support/forwarder.ts';
 import { httpReplica, RawClient, refusingPort, withReplicas, type FakeReplica } from '../../test/support/raw-http.ts';
 import { withTempHome } from '../../test/support/temp-home.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
+import { freePort } from '../../test/support/free-port.ts';
 
 const named = (name: string): Promise<FakeReplica> => httpReplica((_, response) => response.end(name));
 
@@ -29,12 +30,14 @@ test('after a kill and restart it serves the saved set without the reconciler', 
   await withReplicas([named('a'), named('b')], async (a, b) => {
     if (a === undefined || b === undefined) return;
     await withTempHome(async (dir) => {
-      const first = await RunningBalancer.start(balancerConfig(dir));
+      // A port that the system does not assign to another process between the two.
+      const config = balancerConfig(dir, { port: await freePort() });
+      const first = await RunningBalancer.start(config);
       await first.link.setReplicas([aBalancerReplica(a.port, 1)]);
       await first.link.setReplicas([aBalancerReplica(a.port, 1), aBalancerReplica(b.port, 2)]);
       await first.stop();
       // The files that the killed process left, including its socket, do not prevent a start.
-      const second = await RunningBalancer.start(balancerConfig(dir, { port: first.port }));
+      const second = await RunningBalancer.start(config);
       try {
         expect(second.port).toBe(first.port);
         expect([...(await answers(second, 30))].toSorted()).toEqual(['a', 'b']);
@@ -54,7 +57,7 @@ for (const [name, file] of [
       if (a === undefined) return;
       for (const replicas of [[aBalancerReplica(a.port)], []]) {
         await withTempHome(async (dir) => {
-          const config = balancerConfig(dir, { queue: { maxRequests: 10, maxBytes: 1_000, timeoutMs: 20_000, fromZero: false } });
+          const config = balancerConfig(dir, { queue: { maxRequests: 10, maxBytes: 1_000, timeoutMs: 300_000, fromZero: false } });
           if (file !== undefined) writeFileSync(config.lastReplicasFile, file);
           const balancer = await RunningBalancer.start(config);
           try {

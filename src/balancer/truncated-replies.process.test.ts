@@ -119,12 +119,15 @@ describe('a replica is not ejected when', () => {
     const upgrade =
       'GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: a\r\n\r\n';
     await besideGood(
-      scriptedReplica(accept, resetSoon),
-      async (balancer) => {
+      scriptedReplica(accept),
+      async (balancer, first) => {
         for (let turn = 0; turn < twenty; turn += 1) {
           const client = new RawClient(balancer.port).send(upgrade);
           await client.until(/101 Switching|whole/);
-          if (client.received.startsWith('HTTP/1.1 101')) await client.closed();
+          if (client.received.startsWith('HTTP/1.1 101')) {
+            for (const socket of first.connections) socket.resetAndDestroy();
+            await client.closed();
+          }
           client.destroy();
         }
         const lines = await balancer.accessLog(twenty);
@@ -207,20 +210,29 @@ const begun =
 
 async function besideWhole(
   first: OnHttp2Stream,
-  use: (balancer: RunningBalancer, ask: () => Promise<void>) => Promise<void>,
+  use: (balancer: RunningBalancer, ask: () => Promise<void>, atFirst: () => number) => Promise<void>,
 ): Promise<void> {
-  const replicas: readonly Http2Replica[] = await Promise.all([http2Replica(first), http2Replica(whole)]);
+  let streams = 0;
+  const counting: OnHttp2Stream = (...stream) => {
+    streams += 1;
+    return first(...stream);
+  };
+  const replicas: readonly Http2Replica[] = await Promise.all([http2Replica(counting), http2Replica(whole)]);
   try {
     await withBalancer(
       replicas.map(({ port }, index) => aBalancerReplica(port, index + 1)),
       (balancer) =>
         withHttp2(balancer.url, (client) =>
-          use(balancer, async () => {
-            await new GrpcCall(client, '/')
-              .finish()
-              .result()
-              .catch(() => undefined);
-          }),
+          use(
+            balancer,
+            async () => {
+              await new GrpcCall(client, '/')
+                .finish()
+                .result()
+                .catch(() => undefined);
+            },
+            () => streams,
+          ),
         ),
       { policy: 'round_robin', protocol: 'h2c' },
     );
@@ -236,10 +248,10 @@ describe('over HTTP/2, a replica is ejected after five replies in a row that', (
     ['end with their connection', begun((stream) => stream.session?.destroy())],
     ['are gRPC without a status', begun((stream) => stream.end())],
   ])('%s', async (_, first) => {
-    await besideWhole(first, async (balancer, ask) => {
+    await besideWhole(first, async (balancer, ask, atFirst) => {
       for (let turn = 0; turn < enoughToEject; turn += 1) await ask();
-      const lines = await balancer.accessLog(enoughToEject);
-      expect(lines.filter(({ replica }) => replica === 1)).toHaveLength(failuresToEject);
+      // On a busy machine the balancer may read a reply and its end at once, and retry: no client sees that.
+      expect(atFirst()).toBe(failuresToEject);
       await waitFor('counts of zero', async () => (await balancer.link.idle()) !== undefined);
     });
   });

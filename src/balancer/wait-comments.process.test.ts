@@ -6,7 +6,7 @@ import { withHttp2 } from '../../test/support/http2.ts';
 import { withTlsBalancer } from '../../test/support/tls-files.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
 
-const queue = { maxRequests: 1_000, maxBytes: 67_108_864, timeoutMs: 20_000, fromZero: true };
+const queue = { maxRequests: 1_000, maxBytes: 67_108_864, timeoutMs: 300_000, fromZero: true };
 const fields = { accept: 'text/event-stream', 'x-svc-wait': 'comments' };
 
 const events: RequestListener = (request, response) => {

@@ -96,7 +96,7 @@ test('the first failed node ends the job, and the other nodes can be stopped', a
     const nodes = await nodesIn(provider, 2);
     await start(nodes, { run: '[ "$SVC_NODE_RANK" = 0 ] || exit 7; exec sleep 1000' });
     expect((await phasesOf(nodes, 'all')).at(-1)).toMatchObject({ phase: 'ended', rank: 1, exitCode: 7 });
-    await stopNodes(nodes, 'main', { graceMs: 5_000 });
+    await stopNodes(nodes, 'main', { graceMs: 60_000 });
     const [head] = await Promise.all(nodes.map(({ remote }) => jobStatus(remote, 'main')));
     expect(head?.signal).toBe('SIGTERM');
   });
@@ -107,13 +107,13 @@ test("any node's end ends a service; a failed setup keeps all nodes from running
     const nodes = await nodesIn(provider, 2);
     await start(nodes, { setup: 'true', run: '[ "$SVC_NODE_RANK" = 1 ] || exec sleep 1000' });
     expect((await phasesOf(nodes, 'any')).at(-1)).toMatchObject({ phase: 'ended', rank: 1, exitCode: 0 });
-    await stopNodes(nodes, 'main', { graceMs: 5_000 });
+    await stopNodes(nodes, 'main', { graceMs: 60_000 });
   });
   await withLocalProvider({}, async (provider) => {
     const nodes = await nodesIn(provider, 2);
     await start(nodes, { setup: '[ "$SKYPILOT_SETUP_NODE_RANK" = 0 ] || exit 4', run: 'echo > ran' });
     expect((await phasesOf(nodes, 'any')).at(-1)).toMatchObject({ rank: 1, exitCode: 4, failedPhase: 'setup' });
-    await stopNodes(nodes, 'main', { graceMs: 5_000 });
+    await stopNodes(nodes, 'main', { graceMs: 60_000 });
     const [head] = nodes;
     expect(await head?.remote.readFile(`${head.remote.baseDir}/workdir/ran`)).toBeUndefined();
   });

@@ -6,6 +6,7 @@ import { withTempHome } from '../../test/support/temp-home.ts';
 import { systemClock } from '../shared/clock.ts';
 import { bootId } from '../shared/system/process-identity.ts';
 import { withLaunchLock } from './launch-lock.ts';
+import { waitFor } from '../../test/support/wait-for.ts';
 
 const deps = (signal = new AbortController().signal, onWait = () => undefined) => ({ clock: systemClock, signal, onWait });
 
@@ -48,6 +49,8 @@ test('a wait for the lock is reported once and can be interrupted', async () => 
         deps(interrupt.signal, () => void (waits += 1)),
         async () => 'never',
       );
+      await waitFor('the report', () => waits > 0);
+      // Further tries report nothing.
       await systemClock.sleep(500);
       interrupt.abort();
       await expect(waiting).rejects.toMatchObject({ code: 'SVC_ABORTED' });

@@ -8,7 +8,7 @@ test("the table of a local machine shows the listeners of its program, not those
   await withLocalProvider({}, async (provider) => {
     const { remote } = await provider.machine('a');
     expect(await remote.connections?.()).toBe('');
-    const script = `exec '${process.execPath}' -e 'require("node:net").createServer().listen(9123); setTimeout(() => process.exit(), 10000)'`;
+    const script = `exec '${process.execPath}' -e 'require("node:net").createServer().listen(9123)'`;
     const running = runInside(remote, script);
     const found = async (): Promise<string | undefined> => whyClosed((await remote.connections?.()) ?? '', 8080);
     await waitFor('the listener', async () => (await found()) !== undefined);

@@ -3,7 +3,7 @@ import { withSvc } from '../support/e2e.ts';
 import { openLoad, outcomes } from '../support/load.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-test('load scales the service out and back without a failed request', { timeout: 1_200_000 }, async () => {
+test('load scales the service out and back without a failed request', async () => {
   await withSvc(async (svc) => {
     await svc.ok(['serve', 'up', 'examples/autoscaling/service.yaml', '-n', 'scaling']);
     const { endpoint } = await svc.ready('scaling', 1);
@@ -31,19 +31,19 @@ test('load scales the service out and back without a failed request', { timeout:
   });
 });
 
-test('the forecast follows a jump of the load within one decision and a start', { timeout: 600_000 }, async () => {
+test('the forecast follows a jump of the load within one decision and a start', async () => {
   await withSvc(async (svc) => {
     await svc.ok(['serve', 'up', 'examples/autoscaling/forecast.yaml', '-n', 'forecast']);
     const { endpoint } = await svc.ready('forecast', 1);
-    const startedAt = performance.now();
     const step = openLoad({ url: `${endpoint}/` }, 10);
     await svc.ready('forecast', 4);
-    // Ten seconds of arrivals, a decision each ten seconds, and a start; with request_rate it takes the minute of the window.
-    expect(performance.now() - startedAt).toBeLessThan(45_000);
+    const decisions = (await svc.events('forecast')).filter(({ cause }) => cause === 'autoscale').map(({ message }) => message);
     const during = await step.stop();
     expect(outcomes(during)).toEqual({ 200: during.sent });
-    const message = (await svc.events('forecast')).find(({ cause }) => cause === 'autoscale')?.message;
-    expect(message).toContain('requests/s in the last minute');
+    for (const message of decisions) expect(message).toContain('requests/s in the last minute');
+    // The first one may see a part of the ten seconds. With request_rate, each sees a sixth of the window more.
+    expect(decisions.length).toBeLessThanOrEqual(2);
+    expect(decisions.at(-1)).toMatch(/to 4 replicas\.$/);
     await svc.end();
   });
 });

@@ -147,7 +147,8 @@ test('killing `up` at any moment leaves a complete service or none', async () =>
     for (const { name } of services) await svc.ready(name, 2);
     await svc.ok(['serve', 'down', '--all', '--yes']);
     await waitFor('no program to be left', () => programsOf(svc.home, program).length === 0);
-    expect(machinesOf(svc.home)).toEqual([]);
+    const isTidy = (): boolean => machinesOf(svc.home).length === 0;
+    expect(await waitFor('no machine to be left', isTidy, { describe: () => machinesOf(svc.home) })).toBe(true);
     await svc.end();
   });
 });

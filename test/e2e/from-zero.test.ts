@@ -30,7 +30,7 @@ run: |
     }).listen(8080);'
 `;
 
-test('requests through a cold start from zero get 200, in order of arrival', { timeout: 300_000 }, async () => {
+test('requests through a cold start from zero get 200, in order of arrival', async () => {
   await withSvc(async (svc) => {
     await svc.ok(['serve', 'up', svc.file('zero.yaml', service), '-n', 'zero']);
     const { endpoint } = await svc.service('zero');

@@ -101,7 +101,8 @@ test('10,000 idle connections, or the file limit, cost little memory and block n
       }
       printFigures('idle connections', { count: sockets.length, 'KiB each': (balancer.memory() - memory) / 1_024 / sockets.length });
       return () => {
-        expect(sockets.filter(({ destroyed }) => destroyed)).toEqual([]);
+        // Those that never sent anything are closed after 10 s, which a busy machine may need for the rest of them.
+        expect(sockets.filter(({ destroyed, bytesRead }) => destroyed && bytesRead > 0)).toEqual([]);
         sockets.forEach((socket) => socket.destroy());
       };
     });

@@ -23,7 +23,7 @@ describeSshHosts('a second client of a remote controller', (hostOf) => {
         's.yaml',
         'service: { readiness_probe: / }\nresources: { ports: 80, infra: ssh/rack, cpus: 1+ }\nrun: sleep 999\n',
       );
-      await first.ok(['serve', 'up', file, '-n', 'web', '--yes'], { timeoutMs: 180_000 });
+      await first.ok(['serve', 'up', file, '-n', 'web', '--yes']);
       await withTempHome(async (home) => {
         for (const name of ['controller.json', 'config.yaml', 'ssh_pools.yaml']) cpSync(join(first.home, name), join(home, name));
         cpSync(join(first.home, 'ssh'), join(home, 'ssh'), { recursive: true, filter: (path) => !path.endsWith('/ways') });
@@ -35,7 +35,7 @@ describeSshHosts('a second client of a remote controller', (hostOf) => {
         }
       });
       expect(await first.services()).toEqual([]);
-      await first.ok(['controller', 'down', '--yes'], { timeoutMs: 120_000 });
+      await first.ok(['controller', 'down', '--yes']);
     });
-  }, 400_000);
+  });
 });

@@ -137,13 +137,13 @@ describeKubernetes('nodes', 'planned work on an in-cluster controller', () => {
           const version = index + 2;
           const updated = await underLoad(`service updated: ${mode.join(' ')}`, url, async () => {
             writeFileSync(file, original.replace('run: ', `envs: {RELEASE: "${version}"}\nrun: `));
-            await svc.ok(['serve', 'update', 'web', file, '--mode', ...mode, '--yes', '--wait'], { timeoutMs: 300_000 });
+            await svc.ok(['serve', 'update', 'web', file, '--mode', ...mode, '--yes', '--wait']);
             await settled(world);
           });
           expect([updated, (await svc.service('web')).activeVersions]).toEqual([['200'], [version]]);
         }
         const back = await underLoad('service rolled back', url, async () => {
-          await svc.ok(['serve', 'rollback', 'web', '--yes', '--wait'], { timeoutMs: 300_000 });
+          await svc.ok(['serve', 'rollback', 'web', '--yes', '--wait']);
           await settled(world);
         });
         expect([back, (await svc.service('web')).activeVersions]).toEqual([['200'], [5]]);

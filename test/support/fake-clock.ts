@@ -24,7 +24,7 @@ const nextTurn = (): Promise<void> =>
 const quickRounds = 100;
 
 /** Tests use real files. On a busy machine an operation can take long, so each further round pauses for a real ms. */
-const mostRounds = 2_000;
+const mostRounds = 60_000;
 
 /** Closing a file handle uses a different kind of request. */
 const isFileWorkUnderWay = (): boolean => process.getActiveResourcesInfo().some((name) => name.startsWith('FSReq') || name === 'CloseReq');

@@ -1,5 +1,4 @@
 import { globSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { homePaths } from '../../src/shared/paths.ts';
 import { signalAll } from './signal-all.ts';
 import { waitFor } from './wait-for.ts';
@@ -79,14 +78,13 @@ export async function expectNoLeaks(home: string): Promise<void> {
 
 /** Kills all processes of a home by pid, until no new one appears: the cleanup after a test. */
 export async function killProcessesOf(home: string): Promise<void> {
-  for (let round = 0; round < 100; round += 1) {
+  const killed = (): boolean => {
     const found = processesOf(home);
-    if (found.length === 0) return;
     signalAll(
       found.map(({ pid }) => pid),
       'SIGKILL',
     );
-    await sleep(50);
-  }
-  throw new Error(`processes of ${home} survive SIGKILL: ${JSON.stringify(processesOf(home))}`);
+    return found.length === 0;
+  };
+  await waitFor('the killed processes to be gone', killed, { describe: () => processesOf(home) });
 }

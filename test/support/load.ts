@@ -66,7 +66,7 @@ function send(target: LoadTarget, agent: Agent, tally: Tally): Promise<void> {
   tally.sent += 1;
   const startedAt = performance.now();
   return new Promise((done) => {
-    const { method = 'GET', headers = {}, body, timeoutMs = 30_000 } = target;
+    const { method = 'GET', headers = {}, body, timeoutMs = 300_000 } = target;
     const asked = request(target.url, { method, agent, headers });
     let reply: IncomingMessage | undefined;
     let settled = false;

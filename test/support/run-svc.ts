@@ -65,7 +65,7 @@ export function startSvc(args: readonly string[], options: RunOptions): ChildPro
 }
 
 /** Waits for a started command and collects its output. */
-export async function finish(child: ChildProcess, timeoutMs = 300_000): Promise<RunResult> {
+export async function finish(child: ChildProcess, timeoutMs = 600_000): Promise<RunResult> {
   let stdout = '';
   let stderr = '';
   child.stdout?.setEncoding('utf8').on('data', (text: string) => (stdout += text));

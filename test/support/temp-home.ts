@@ -44,7 +44,7 @@ export async function removeTempHome(home: string): Promise<void> {
  * subfolder (Node.js 24.21).
  */
 async function removeFolder(path: string): Promise<void> {
-  const deadline = performance.now() + 5_000;
+  const deadline = performance.now() + 60_000;
   for (;;) {
     try {
       return await rm(path, { recursive: true, force: true });

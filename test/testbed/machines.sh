@@ -6,10 +6,10 @@ note_process() { echo "$1 $(start_of "$1")" > "$2"; }
 # Prints the pid in file $1 if that very process lives.
 noted() { local pid start; [ -f "$1" ] && read -r pid start < "$1" && [ "$(start_of "$pid")" = "$start" ] && echo "$pid"; }
 
-# Prints the first child of process $1; nothing when there is none within five seconds.
+# Prints the first child of process $1; nothing when there is none within a minute, which a loaded machine may need.
 child_of() {
   local child tries
-  for ((tries = 0; tries < 500; tries++)); do
+  for ((tries = 0; tries < 6000; tries++)); do
     child=$(cat "/proc/$1/task/$1/children" 2>/dev/null) || true
     child=${child%% *}
     if [ -n "$child" ]; then echo "$child"; return; fi
@@ -45,7 +45,7 @@ unified() { awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts; }
 freeze_group() {
   local tries
   echo "$2" > "$1/cgroup.freeze" || return 1
-  for ((tries = 0; tries < 500; tries++)); do
+  for ((tries = 0; tries < 6000; tries++)); do
     if grep -q "^frozen $2" "$1/cgroup.events"; then return 0; fi
     sleep 0.01
   done

@@ -7,6 +7,7 @@ import { withTempHome } from '../../../test/support/temp-home.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { MetricsServer, type MetricsServerOptions } from './metrics-server.ts';
+import { freePort } from '../../../test/support/free-port.ts';
 
 interface Answer {
   readonly status: number;
@@ -103,7 +104,8 @@ test('a successor takes over the socket, and its predecessor leaves it there', a
 
 test('a busy port is reported once and taken as soon as it is free', async () => {
   await withServers(async (start, socketPath, messages) => {
-    const old = await start({ port: 0 });
+    // Not one that the system may assign to another process between the two.
+    const old = await start({ port: await freePort() });
     const port = old.port ?? 0;
     const other = await start({ port });
     expect(other.port).toBeUndefined();

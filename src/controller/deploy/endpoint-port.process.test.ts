@@ -13,6 +13,7 @@ import {
   lastEndpointPort,
   type KnownPorts,
 } from './endpoint-port.ts';
+import { freePort } from '../../../test/support/free-port.ts';
 
 const servers: Server[] = [];
 afterEach(() => {
@@ -25,14 +26,13 @@ const known = (taken: Iterable<number> = [], first = firstEndpointPort): KnownPo
   first,
 });
 
+/** A port with a listener. The system assigns it to no other process once the test has closed the listener. */
 async function busyPort(): Promise<number> {
-  const server = createServer();
+  const port = await freePort();
+  const server = createServer().listen(port, '127.0.0.1');
   servers.push(server);
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const address = server.address();
-  return typeof address === 'object' && address !== null ? address.port : 0;
+  await once(server, 'listening');
+  return port;
 }
 
 test('a busy port is distinguished from a free one', async () => {

@@ -59,7 +59,7 @@ async function replica(id: number): Promise<number> {
   return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
-function ask(host: string, port: number, path = '/', timeout = 5_000): Promise<string> {
+function ask(host: string, port: number, path = '/', timeout = 60_000): Promise<string> {
   return new Promise((resolve) => {
     const request = get({ host, port, path, agent: false, timeout }, (response) => {
       let text = '';
@@ -120,7 +120,7 @@ test('when one of two edge proxies dies, the other one fails no request', () =>
     const balancers = fleet(dir, 1, arrivals);
     const replicas = [aBalancerReplica(await replica(1), 1), aBalancerReplica(await replica(2), 2)];
     balancers.send({ type: 'replicas', epoch: 'e', revision: 1, replicas });
-    expect(await balancers.applied(1, 10_000)).toBe(true);
+    expect(await balancers.applied(1, 60_000)).toBe(true);
     // A reconciler ignores what arrives before the first report.
     await waitFor('a report of each', () => balancers.view.reports > 0);
 
@@ -139,7 +139,7 @@ test('when one of two edge proxies dies, the other one fails no request', () =>
     expect(answers.filter((answer) => !answer.startsWith('200 '))).toEqual([]);
     // The lost edge proxy must not delay the others.
     balancers.send({ type: 'replicas', epoch: 'e', revision: 2, replicas: replicas.slice(0, 1) });
-    expect(await balancers.applied(2, 10_000)).toBe(true);
+    expect(await balancers.applied(2, 60_000)).toBe(true);
     expect(balancers.view.connected).toBe(true);
 
     // The edge proxy restarts with its stored assignment, and gets the newest set.
@@ -258,8 +258,8 @@ test('an edge proxy that is terminated finishes its requests and accepts no new 
     const balancers = fleet(dir);
     const replicas = [aBalancerReplica(typeof address === 'object' && address !== null ? address.port : 0)];
     balancers.send({ type: 'replicas', epoch: 'e', revision: 1, replicas });
-    await balancers.applied(1, 10_000);
-    const answer = ask('127.0.0.2', port, '/', 60_000);
+    expect(await balancers.applied(1, 60_000)).toBe(true);
+    const answer = ask('127.0.0.2', port);
     await waitFor('the request to be under way', () => held.length === 1);
     const exited = proxy.exited;
     proxy.signal('SIGTERM');

@@ -24,8 +24,19 @@ test('a started process that can be neither identified nor asked is killed at a 
       program,
       `import { writeFileSync } from 'node:fs'; writeFileSync(process.argv[2], String(process.pid)); setInterval(() => {}, 1000);`,
     );
-    // Ten minutes pass in a second.
-    const clock: Clock = { ...systemClock, after: (ms, fire) => systemClock.after(ms / 600, fire) };
+    let runs = true;
+    // The process gets all the time that it needs to start. Then the ten minutes until its deadline are over.
+    const clock: Clock = {
+      ...systemClock,
+      after(_, fire) {
+        const cancel = systemClock.every(20, () => {
+          if (runs) return;
+          cancel();
+          fire();
+        });
+        return cancel;
+      },
+    };
     const what = {
       name: 'program',
       argv: [program, pids],
@@ -35,7 +46,6 @@ test('a started process that can be neither identified nor asked is killed at a 
       desired: { version: '1' },
       renewal: 'restart',
     } as const;
-    let runs = true;
     const supervisor = new Supervisor(what, {
       clock,
       log: pino({ level: 'silent' }),

@@ -33,7 +33,7 @@ test('http_proxy works from the first moment, and the proxy ends with the machin
       writeFileSync(files.forwarder, `await new Promise((go) => setTimeout(go, 1_000));\n${readFileSync(files.forwarder, 'utf8')}`);
       const program = `for (const host of ['${ownAddress}', '127.0.0.1']) await fetch('http://' + host + ':${port}').then((r) => r.text()).catch((e) => e.cause?.code).then(console.log)`;
       const argv = ['sh', files.enter, process.execPath, '--input-type=module', '-e', program];
-      const { stdout, stderr } = await runCommand(argv, { env: { ...wholeEnv(), SVC_HOME: home }, clock: systemClock, timeoutMs: 20_000 });
+      const { stdout, stderr } = await runCommand(argv, { env: { ...wholeEnv(), SVC_HOME: home }, clock: systemClock, timeoutMs: 300_000 });
       expect([stdout, stderr]).toEqual(['outside\nECONNREFUSED\n', '']);
       expect(existsSync(files.proxySocket)).toBe(true);
     } finally {

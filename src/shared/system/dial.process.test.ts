@@ -4,6 +4,7 @@ import { FakeClock } from '../../../test/support/fake-clock.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import { dial, dialReplica, DialError } from './dial.ts';
+import { refusingPort } from '../../../test/support/raw-http.ts';
 
 const timeoutMs = 10_000;
 const open: { readonly servers: Server[]; readonly sockets: Socket[] } = { servers: [], sockets: [] };
@@ -102,8 +103,7 @@ test.each([
 
 test('DialError when no process listens, for TCP and Unix sockets', async () => {
   await withTempHome(async (dir) => {
-    const port = await serve(0, () => undefined);
-    for (const server of open.servers.splice(0)) server.close();
+    const port = await refusingPort();
     expect(await failure(dialReplica({ kind: 'tcp', host: '127.0.0.1', port }, { timeoutMs }))).toBe('ECONNREFUSED');
     expect(await failure(dialReplica({ kind: 'unix', path: `${dir}/none.sock`, port }, { timeoutMs }))).toBe('ENOENT');
   });

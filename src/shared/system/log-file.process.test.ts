@@ -79,7 +79,7 @@ async function logLines(lines: number, stdout: string): Promise<unknown> {
   try {
     const child = spawn(process.execPath, ['--input-type=module', '--eval', program], {
       stdio: ['ignore', file, 'inherit'],
-      timeout: 60_000,
+      timeout: 600_000,
     });
     return (await once(child, 'exit'))[0];
   } finally {

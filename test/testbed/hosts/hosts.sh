@@ -168,7 +168,7 @@ start() {
   note_process "$init" "$host/init"
   plug
   echo > "$host/plugged"
-  for ((tries = 0; tries < 1000; tries++)); do
+  for ((tries = 0; tries < 6000; tries++)); do
     in_network "$init" bash -c 'exec 3<> /dev/tcp/127.0.0.1/22 && head -c 4 <&3 | grep -q SSH-' 2>/dev/null && return 0
     [ -n "$(noted "$host/init" || true)" ] || die "$name ended: $(tail -3 "$host/console")"
     sleep 0.02
