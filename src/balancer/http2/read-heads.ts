@@ -6,7 +6,7 @@ import type { HeadLimits } from '../http1/limits.ts';
 import { isToken } from '../http1/octets.ts';
 import { readRequestHead, type RequestHead } from '../http1/request-head.ts';
 import { readResponseHead, type ResponseHead } from '../http1/response-head.ts';
-import { isConnectionSpecific, isFieldValue, isWritableField, type FieldList } from './field-lists.ts';
+import { hasOuterSpace, isConnectionSpecific, isFieldValue, isWritableField, type FieldList } from './field-lists.ts';
 
 /**
  * HTTP/2 heads are written as HTTP/1.1 and read by the strict parser: the same rules apply, and no field can become two
@@ -35,7 +35,7 @@ function readLines(fields: FieldList): Lines | undefined {
     if (name.startsWith(':')) {
       if (pseudo.has(name) || text !== '' || !isFieldValue(value)) return undefined;
       pseudo.set(name, value);
-    } else if (!isWritableField(name, value) || isConnectionSpecific(name)) return undefined;
+    } else if (!isWritableField(name, value) || hasOuterSpace(value) || isConnectionSpecific(name)) return undefined;
     // Browsers send each cookie as a field of its own; HTTP/1.1 knows one (RFC 9113, section 8.2.3).
     else if (name === 'cookie') cookies.push(value);
     else {
