@@ -92,6 +92,20 @@ test.each(['TLSv1.2', 'TLSv1.3'] as const)('with %s no session is resumed: each 
   });
 });
 
+test('clients of an intermediate authority need its root, and others are refused', async () => {
+  const root = { subject: 'root', ...selfSigned({ subject: 'root', isAuthority: true }) };
+  const intermediate = { subject: 'intermediate', ...selfSigned({ subject: 'intermediate', isAuthority: true, issuer: root }) };
+  const client = selfSigned({ subject: 'alice', issuer: intermediate });
+  await withClientCa(intermediate.cert + root.cert, async (balancer, dir) => {
+    expect((await ask(balancer.port, client)).text).toMatch(/from CN=alice$/);
+    expect((await ask(balancer.port, selfSigned({ subject: 'alice' }))).text).toBe('');
+    // Without the root, each handshake would fail, so the earlier file stays in force.
+    writeFileSync(join(dir, 'ca.pem'), intermediate.cert);
+    await waitFor('the log to say so', () => balancer.output.includes('lacks the certificate of the authority that issued its own'));
+    expect((await ask(balancer.port, client)).text).toMatch(/from CN=alice$/);
+  });
+});
+
 test('HTTP/2 has the same rule', async () => {
   await withClientCa(alice.cert, async (balancer) => {
     const url = `https://127.0.0.1:${balancer.port}`;
