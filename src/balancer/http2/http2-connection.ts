@@ -9,12 +9,13 @@ import { noTrailers } from '../http1/chunked-decoder.ts';
 import type { ForwardedClient } from '../http1/forward-request.ts';
 import type { BalancerResponse } from '../http1/balancer-response.ts';
 import type { ServedConnection } from '../threads/listener.ts';
+import type { RequestLine } from '../http1/request-parser.ts';
 import * as own from '../exchange/balancer-responses.ts';
 import { isEncrypted } from '../transport/stream-transport.ts';
 import type { FieldList } from './field-lists.ts';
 import { Http2Client, type Http2ClientOwner, type Http2Request } from './http2-client.ts';
 import { Http2Reply } from './http2-reply.ts';
-import { malformed, readRequestFields, readTrailerFields } from './read-heads.ts';
+import { malformed, readRequestFields, readTrailerFields, requestLineOf } from './read-heads.ts';
 import { connectionWindowBytes, serverOptions } from './session-options.ts';
 import { UsefulWork } from './useful-work.ts';
 
@@ -132,7 +133,7 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
     const head = readRequestFields(raw, isEnded, this.context.headLimits);
     this.work.request(raw.reduce((bytes, text) => bytes + text.length, 0));
     if (head === malformed) stream.close(constants.NGHTTP2_PROTOCOL_ERROR);
-    else if (typeof head === 'string') this.#refuse(stream, own.refusal(head));
+    else if (typeof head === 'string') this.#refuse(stream, own.refusal(head), requestLineOf(raw));
     else {
       const request: Http2Request = { stream, head, isEnded, trailers: noTrailers };
       // They may arrive before the request begins.
@@ -197,8 +198,8 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
     return this.context.config.protocol !== 'h2c';
   }
 
-  #refuse(stream: ServerHttp2Stream, response: BalancerResponse): void {
-    const record = recordUnread(this.context, this, response);
+  #refuse(stream: ServerHttp2Stream, response: BalancerResponse, line?: RequestLine): void {
+    const record = recordUnread(this.context, this, response, { line });
     const reply = new Http2Reply(stream, undefined, this.work);
     reply.own(response, record.requestId);
     reply.flush();

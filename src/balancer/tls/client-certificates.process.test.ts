@@ -75,7 +75,9 @@ test.each(['TLSv1.2', 'TLSv1.3'] as const)('with %s a client needs a certificate
     const refused: readonly Partial<KeyAndCertificate>[] = [{}, mallory, selfSigned({ subject: 'alice', notAfter: Date.UTC(2020) })];
     for (const pair of refused) expect((await ask(balancer.port, { ...only, ...pair })).text).toBe('');
     expect(await failures(balancer)).toBe(3);
-    expect(await balancer.accessLog(1)).toHaveLength(1);
+    const lines = await balancer.accessLog(4);
+    expect(lines[0]).toMatchObject({ outcome: 'ok' });
+    for (const line of lines.slice(1)) expect(line).toMatchObject({ outcome: 'no_request', code: 'tls_handshake_failed' });
   });
 });
 
