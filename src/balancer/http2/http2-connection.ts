@@ -155,8 +155,7 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
   /** False when the connection has its share of the open files. */
   #begin(request: Http2Request): boolean {
     const { stream } = request;
-    // A reset without an error code leaves the stream as if it had ended.
-    if (stream.closed || stream.destroyed) {
+    if (isReset(stream)) {
       stream.destroy();
       return true;
     }
@@ -182,7 +181,7 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
 
   #beginWaiting(): void {
     for (const [request, until] of this.#waiting) {
-      if (until <= this.context.deadlines.now) this.#refuseShare(request.stream);
+      if (until <= this.context.deadlines.now && !isReset(request.stream)) this.#refuseShare(request.stream);
       else if (!this.#begin(request)) return;
       this.#endWait(request);
     }
@@ -226,3 +225,6 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
     }
   }
 }
+
+/** Of a stream whose response has not begun. A reset without an error code does not destroy it. */
+const isReset = (stream: ServerHttp2Stream): boolean => stream.closed || stream.destroyed;
