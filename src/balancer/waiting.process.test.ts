@@ -135,7 +135,7 @@ test('a new replica is not overloaded by many queued requests', async () => {
         expect(new Set((await Promise.all(all)).map(({ status }) => status))).toEqual(new Set([200]));
         // Measured by the balancer's own clock, before the first can have been answered: a replica that stalls for a
         // while sees more at once.
-        const sentAt = (await balancer.accessLog(150)).map((line) => Number(line['at']) + Number(line['sent_ms']));
+        const sentAt = (await balancer.accessLog(150)).map((line) => Date.parse(String(line['at'])) + Number(line['sent_ms']));
         const first = Math.min(...sentAt);
         expect(sentAt.filter((at) => at < first + holdMs).length).toBeLessThan(75);
       },

@@ -180,6 +180,12 @@ const table = {
     doc: 'The clients that may connect, as addresses or ranges such as `10.0.0.0/8`. Connections from other addresses are closed at once.',
     defaultWords: 'all',
   },
+  access_log_addresses: {
+    name: 'accessLogAddresses',
+    kind: 'flag',
+    doc: "Have the access log name each client's address, which is personal data in many places. Behind a proxy it is that of the proxy, unless `proxy_protocol` names it.",
+    default: false,
+  },
   metrics_port: {
     name: 'metricsPort',
     kind: 'port',

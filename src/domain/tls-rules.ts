@@ -33,6 +33,15 @@ export function tlsRules({ minVersion = '1.2', ciphers = tlsSuites }: Partial<Tl
   return { minVersion, ciphers };
 }
 
+/**
+ * The suites that work with a type of key (`asymmetricKeyType` of Node's `KeyObject`). Those of TLS 1.2 name it: RSA, or
+ * ECDSA for all others (RFC 8422, section 2). Those of TLS 1.3 work with each.
+ */
+export function suitesForKey(ciphers: readonly string[], keyType: string): readonly string[] {
+  const kind = keyType.startsWith('rsa') ? '-RSA-' : '-ECDSA-';
+  return ciphers.filter((suite) => versionOf(suite) === '1.3' || suite.includes(kind));
+}
+
 /** An accepted version of TLS for which a list of suites has none: no client could use it. */
 export function versionWithoutSuite({ minVersion, ciphers }: TlsRules): TlsVersion | undefined {
   const versions = tlsVersions.slice(tlsVersions.indexOf(minVersion));

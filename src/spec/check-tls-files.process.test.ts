@@ -58,6 +58,27 @@ test('a file of authorities needs a certificate, and its position is named', asy
   });
 });
 
+test.each([
+  ['rsa', { rsaBits: 2_048 }, 'ECDHE-ECDSA-AES128-GCM-SHA256', 'ECDHE-RSA-AES128-GCM-SHA256'],
+  ['ec', {}, 'ECDHE-RSA-AES128-GCM-SHA256', 'ECDHE-ECDSA-AES128-GCM-SHA256'],
+])('suites of TLS 1.2 for another type than the %s key are refused', async (type, options, suite, remedy) => {
+  await withTempHome(async (home) => {
+    const { key, cert } = selfSigned(options);
+    await check(home, key, cert);
+    const problems = async (more: string): Promise<unknown> => {
+      const source = { source: text.replace('run:', `${more}run:`), file: join(home, 'service.yaml'), envs: {}, secrets: {} };
+      const error: unknown = await checkTlsFiles(parseTask(source), source, now).catch((caught: unknown) => caught);
+      return error instanceof SvcError ? error.problems.map(problemLine) : error;
+    };
+    const ciphers = `    ciphers: [TLS_AES_128_GCM_SHA256, ${suite}]\n`;
+    expect(await problems(ciphers)).toEqual([
+      `6:14 service.tls.ciphers: has no suite of TLS 1.2 for the key in keyfile, which is of type ${type} (Add for instance ${remedy}, or set min_version: '1.3'.)`,
+    ]);
+    expect(await problems(`${ciphers}    min_version: '1.3'\n`)).toBeUndefined();
+    expect(await problems(`    ciphers: [TLS_AES_128_GCM_SHA256, ${suite}, ${remedy}]\n`)).toBeUndefined();
+  });
+});
+
 test('a file removed meanwhile has its own code; without TLS no file is needed', async () => {
   await withTempHome(async (home) => {
     const { key, cert } = selfSigned();

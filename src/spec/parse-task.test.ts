@@ -82,6 +82,7 @@ test('defaults are filled in', () => {
         queueTimeoutSeconds: undefined,
         trustedProxies: [],
         proxyProtocol: [],
+        accessLogAddresses: false,
         metricsPort: undefined,
       },
       update: { mode: 'rolling', surge: 1, maxUnavailable: 0, steps: [5, 25, 50], bakeSeconds: 300 },
@@ -136,6 +137,7 @@ service:
     trusted_proxies: [10.0.0.0/8, "::1"]
     proxy_protocol: [10.0.0.7]
     allow: [192.168.0.0/16, fd00::/8]
+    access_log_addresses: true
     metrics_port: 9090
     http_redirect_port: 8080
   protocol: H2C
@@ -195,6 +197,7 @@ service:
       trustedProxies: ['10.0.0.0/8', '::1'],
       proxyProtocol: ['10.0.0.7'],
       allow: ['192.168.0.0/16', 'fd00::/8'],
+      accessLogAddresses: true,
       metricsPort: 9_090,
       httpRedirectPort: 8_080,
     },

@@ -67,6 +67,22 @@ test('a client that repeatedly opens and resets streams gets GOAWAY (CVE-2023-44
   });
 });
 
+test.each([
+  ['a head that breaks a rule', Flag.endStream, Buffer.concat([requestFields('/hang'), field('X-Big', '1')]), Buffer.alloc(0)],
+  ['trailers that do not end the stream', 0, requestFields('/hang', 'POST'), field('x-sum', '1')],
+])('a client that makes the balancer reset streams by %s gets GOAWAY (CVE-2025-8671)', async (_, flags, head, trailers) => {
+  await expectUnharmedBy(async (client) => {
+    for (let stream = 1; stream < 40_000 && !client.isClosed; stream += 2) {
+      client.send(frame(FrameType.headers, Flag.endHeaders | flags, stream, head));
+      // In a read of its own, so that the request begins before.
+      await new Promise((resolve) => setImmediate(resolve));
+      if (flags === 0) client.send(frame(FrameType.headers, Flag.endHeaders, stream, trailers));
+    }
+    await client.closed();
+    expect(refusals).toContain(client.goaway);
+  });
+});
+
 test('a head that never ends gets GOAWAY (CVE-2024-27316)', async () => {
   await expectUnharmedBy(async (client) => {
     client.send(frame(FrameType.headers, 0, 1, requestFields()));
@@ -150,33 +166,6 @@ test('a client that requests much and reads nothing costs little memory', async 
       },
       { idleTimeoutMs: 1_500 },
     );
-  });
-});
-
-test('malformed HTTP/2 ends its stream or its connection', async () => {
-  const malformed = [
-    ['a connection field', [requestFields(), field('connection', 'keep-alive')]],
-    ['a coding', [requestFields(), field('transfer-encoding', 'chunked')]],
-    ['te other than trailers', [requestFields(), field('te', 'gzip')]],
-    ['capitals in a name', [requestFields(), field('X-Big', '1')]],
-    ['a path twice', [requestFields(), field(':path', '/')]],
-    ['no path', [field(':method', 'GET'), field(':scheme', 'https'), field(':authority', 'a')]],
-    ['a body that is longer than it says', [requestFields('/', 'POST'), field('content-length', '3')]],
-    ['a length without a body', [requestFields('/', 'GET'), field('content-length', '3')]],
-    ['a pseudo-field after the others', [field(':method', 'GET'), field('x-a', '1'), field(':scheme', 'https'), field(':path', '/')]],
-    ['an unknown pseudo-field', [requestFields(), field(':what', '1')]],
-  ] as const;
-  await expectUnharmedBy(async (first, { port }) => {
-    first.destroy();
-    for (const [what, fields] of malformed) {
-      const client = new FrameClient(port);
-      const hasBody = what.startsWith('a body');
-      client.send(frame(FrameType.headers, Flag.endHeaders | (hasBody ? 0 : Flag.endStream), 1, Buffer.concat(fields)));
-      if (hasBody) client.send(frame(FrameType.data, Flag.endStream, 1, Buffer.from('hello')));
-      await waitFor(`the end of ${what}`, () => client.isClosed || client.of(FrameType.rstStream).length > 0);
-      expect(client.of(FrameType.headers)).toEqual([]);
-      client.destroy();
-    }
   });
 });
 

@@ -10,17 +10,19 @@ test('any request content gives a line that is one JSON object', () => {
   Object.assign(record, { requestId: 'a"b', method: 'GET', path: '/"\\{}\'', status: 200, outcome: 'ok', protocol: 'h2', isTls: true });
   Object.assign(record, { replica: { id: 1, slot: 1, location: 'local' }, attempts: 2, traceId: '4bf92f3577b34da6a3ce929d0e0e4736' });
   recordFailedTry(record, 'unreached');
+  record.client = '2001:db8::1';
   Object.assign(record, { replica, reason: 'least_load', loadAtChoice: 2, queuedMs: 31.25 });
   Object.assign(record, { sentMs: 0.123_45, firstByteMs: 1.5, totalMs: 2, bytesIn: 10, bytesOut: 20 });
   const line = accessLine(record);
   expect(line.indexOf('\n')).toBe(line.length - 1);
   expect(JSON.parse(line)).toEqual({
-    at: 1_893_456_000_007,
+    at: '2030-01-01T00:00:00.007Z',
     id: 'a"b',
     method: 'GET',
     path: '/"\\{}\'',
     protocol: 'h2',
     tls: true,
+    client: '2001:db8::1',
     status: 200,
     outcome: 'ok',
     replica: 3,
@@ -43,7 +45,7 @@ test('the line of a request that reached no replica names no replica', () => {
   const record = openRecord(0, 0);
   Object.assign(record, { code: 'bad_host', fault: 'bad_chunk' });
   expect(JSON.parse(accessLine(record))).toEqual({
-    at: 0,
+    at: '1970-01-01T00:00:00.000Z',
     id: '',
     method: '',
     path: '',
@@ -65,8 +67,13 @@ test('times have two decimals, and any text stays on one line', () => {
   fc.assert(
     fc.property(time, ms, fc.string({ unit: 'binary', maxLength: 1_000 }), (at, totalMs, path) => {
       const line = accessLine({ ...openRecord(at, 0), totalMs, path });
-      const read: { at: number; total_ms: number; path: string } = JSON.parse(line);
-      return read.at === at && Math.abs(read.total_ms - totalMs) < 0.005_1 && read.path === path && line.indexOf('\n') === line.length - 1;
+      const read: { at: string; total_ms: number; path: string } = JSON.parse(line);
+      return (
+        Date.parse(read.at) === at &&
+        Math.abs(read.total_ms - totalMs) < 0.005_1 &&
+        read.path === path &&
+        line.indexOf('\n') === line.length - 1
+      );
     }),
   );
 });

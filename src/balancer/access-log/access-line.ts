@@ -1,3 +1,4 @@
+import { isoTime } from '../../shared/clock.ts';
 import type { AccessRecord, FailedTry } from './access-record.ts';
 
 /** A client may send 8 KiB of path; the beginning identifies the request. */
@@ -7,15 +8,16 @@ const maxMethodLength = 32;
 /**
  * One JSON object with its line end, assembled by hand because each request writes one.
  *
- * It leaves out headers and the query, which hold secrets, and the client's address, which is personal data. The
- * replica gets the address in `X-Forwarded-For`; the request id links the two.
+ * It leaves out headers and the query, which hold secrets. It has the client's address, which is personal data, only if
+ * the service asks for it. The replica gets the address in `X-Forwarded-For`; the request id links the two.
  */
 export function accessLine(record: AccessRecord): string {
-  const { code, fault, replica, traceId, sentMs, firstByteMs } = record;
+  const { client, code, fault, replica, traceId, sentMs, firstByteMs } = record;
   // A method is a token, so it needs no escaping.
-  let line = `{"at":${timeText(record.at)},"id":${quoted(record.requestId)},"method":"${cut(record.method, maxMethodLength)}"`;
+  let line = `{"at":"${timeText(record.at)}","id":${quoted(record.requestId)},"method":"${cut(record.method, maxMethodLength)}"`;
   line += `,"path":${quoted(cut(record.path, maxPathLength))},"protocol":"${record.protocol}"`;
   if (record.isTls) line += ',"tls":true';
+  if (client !== undefined) line += `,"client":${quoted(client)}`;
   line += `,"status":${record.status},"outcome":"${record.outcome}"`;
   if (code !== undefined) line += `,"code":"${code}"`;
   if (fault !== undefined) line += `,"fault":"${fault}"`;
@@ -60,12 +62,12 @@ function milliseconds(ms: number): string {
 let lastSecond = Number.NaN;
 let lastSecondText = '';
 
-/** Wall time in ms. Most digits equal those of the previous line, and printing a large number is slow. */
+/** ISO 8601, from wall time in whole ms. Most of it equals that of the previous line, and printing a date is slow. */
 function timeText(at: number): string {
   const second = Math.floor(at / 1_000);
   if (second !== lastSecond) {
     lastSecond = second;
-    lastSecondText = second === 0 ? '' : String(second);
+    lastSecondText = isoTime(second * 1_000).slice(0, -'000Z'.length);
   }
-  return second === 0 ? String(at) : `${lastSecondText}${threeDigits[at - second * 1_000] ?? '000'}`;
+  return `${lastSecondText}${threeDigits[at - second * 1_000] ?? '000'}Z`;
 }

@@ -1,8 +1,9 @@
 /**
  * `refused`: the balancer answered 4xx, or 501 for an unknown transfer coding. `unavailable`: it answered another 5xx.
  * `truncated`: the response broke off after the client had part of it. `client_gone`: the client disconnected first.
+ * `no_request`: the balancer closed a connection before it could read a request.
  */
-type RequestOutcome = 'ok' | 'refused' | 'unavailable' | 'truncated' | 'client_gone';
+type RequestOutcome = 'no_request' | 'ok' | 'refused' | 'unavailable' | 'truncated' | 'client_gone';
 
 /** HTTP/1.0 and 1.1, HTTP/2, or WebSocket after an upgrade. */
 type ClientProtocol = 'h1' | 'h2' | 'ws';
@@ -39,6 +40,8 @@ export interface AccessRecord {
   traceId: string | undefined;
   protocol: ClientProtocol;
   isTls: boolean;
+  /** The client's address; undefined unless the service asks for it. */
+  client: string | undefined;
   method: string;
   /** Without the query, which may hold secrets. */
   path: string;
@@ -47,7 +50,7 @@ export interface AccessRecord {
   outcome: RequestOutcome;
   /** The code of the balancer's own answer; undefined for a replica's response. */
   code: string | undefined;
-  /** The HTTP rule that the replica's response broke. */
+  /** The HTTP rule that the replica's response broke, or the TLS error of a failed handshake. */
   fault: string | undefined;
   /** The replica of the last attempt. */
   replica: LoggedReplica | undefined;
@@ -80,6 +83,7 @@ export function openRecord(at: number, startedAt: number): AccessRecord {
     traceId: undefined,
     protocol: 'h1',
     isTls: false,
+    client: undefined,
     method: '',
     path: '',
     status: 0,

@@ -12,7 +12,7 @@ import { HandleTransport } from '../transport/handle-transport.ts';
 import { Http1Reply, type Http1ReplyOwner } from './http1-reply.ts';
 import { writeBalancerResponse, type BalancerResponse } from '../http1/balancer-response.ts';
 import type { RequestHead } from '../http1/request-head.ts';
-import { RequestParser, type RequestSink } from '../http1/request-parser.ts';
+import { RequestParser, type RequestLine, type RequestSink } from '../http1/request-parser.ts';
 import { MessageWriter } from '../transport/message-writer.ts';
 import * as own from '../exchange/balancer-responses.ts';
 import { isEncrypted, StreamTransport } from '../transport/stream-transport.ts';
@@ -107,7 +107,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
   // ---- RequestSink
 
   requestHead(head: RequestHead): void {
-    if (this.#answer !== undefined) return this.#reply(this.#answer(head), head);
+    if (this.#answer !== undefined) return this.#reply(this.#answer(head), { head });
     this.reply.begin(head);
     this.#exchange = new Exchange(this.#context, this, head);
     return undefined;
@@ -121,9 +121,9 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
     this.#exchange?.requestEnd(trailers);
   }
 
-  requestFault(fault: Fault): void {
+  requestFault(fault: Fault, line?: RequestLine): void {
     if (this.#exchange !== undefined) this.#exchange.requestFault(fault);
-    else if (this.#state === 'open') this.#reply(own.refusal(fault));
+    else if (this.#state === 'open') this.#reply(own.refusal(fault), { line });
   }
 
   // ---- ExchangeClient
@@ -295,9 +295,9 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
   // ---- Ends
 
   /** Answers a request of which nothing more is read. */
-  #reply(response: BalancerResponse, head?: RequestHead): void {
-    const record = recordUnread(this.#context, this, response, head);
-    this.#writer.text(writeBalancerResponse(response, head, record.requestId, false));
+  #reply(response: BalancerResponse, read: Parameters<typeof recordUnread>[3] = {}): void {
+    const record = recordUnread(this.#context, this, response, read);
+    this.#writer.text(writeBalancerResponse(response, read.head, record.requestId, false));
     this.#writer.flush();
     this.#closeAfterReply();
     this.#context.requestEnded(record);

@@ -5,6 +5,7 @@ import type { Admission } from '../client/admission.ts';
 import type { FileBudget } from '../board/file-budget.ts';
 import type { AccessRecord } from '../access-log/access-record.ts';
 import type { Deadlines } from '../transport/deadlines.ts';
+import type { ForwardedClient } from '../http1/forward-request.ts';
 import type { HeadLimits } from '../http1/limits.ts';
 import type { ThreadMetrics } from '../metrics/thread-metrics.ts';
 import type { PausedClients } from '../transport/paused-clients.ts';
@@ -32,11 +33,16 @@ export interface BalancerContext {
   readonly newRequestId: () => string;
   /** The only sink of ended requests: for the metrics and the access log. */
   readonly requestEnded: (record: AccessRecord) => void;
+  /** Logs a connection that is closed before a request was read. `fault`: the TLS error. */
+  readonly connectionRefused: (client: ForwardedClient, code: RefusalCode, fault?: string) => void;
   /** Reports to the reconciler that a replica may be lost, so that the reconciler probes it. */
   readonly suspect: (replicaId: number, reason: SuspectReason) => void;
   /** Logs an unexpected error in the work for one connection. The other connections continue. */
   readonly crashed: (error: unknown) => void;
 }
+
+/** Why a connection ended before a request. */
+export type RefusalCode = 'address_not_allowed' | 'bad_proxy_header' | 'tls_required' | 'tls_handshake_failed';
 
 /** Counts since the thread started. */
 export interface RequestCounters {

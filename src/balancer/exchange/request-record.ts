@@ -4,6 +4,7 @@ import type { ExchangeClient } from './exchange-client.ts';
 import { givenRequestId } from '../http1/forward-request.ts';
 import { type BalancerResponse, isClientFault } from '../http1/balancer-response.ts';
 import type { RequestHead } from '../http1/request-head.ts';
+import type { RequestLine } from '../http1/request-parser.ts';
 import { randomHex } from '../../shared/hex.ts';
 import { FieldKind } from '../http1/field-kinds.ts';
 
@@ -17,21 +18,40 @@ export function recordArrival(context: BalancerContext, client: Asking, head: Re
   return record;
 }
 
-/** Makes the record of a request that the balancer answered without an `Exchange`. `head`: if it was read. */
-export function recordUnread(context: BalancerContext, client: Asking, response: BalancerResponse, head?: RequestHead): AccessRecord {
+/**
+ * Makes the record of a request that the balancer answered without an `Exchange`. `head`: if it was read. `line`: what was
+ * read of a refused head.
+ */
+export function recordUnread(
+  context: BalancerContext,
+  client: Asking,
+  response: BalancerResponse,
+  { head, line }: { readonly head?: RequestHead | undefined; readonly line?: RequestLine | undefined } = {},
+): AccessRecord {
   const record = head === undefined ? openFor(context, client) : recordArrival(context, client, head);
   if (head === undefined) record.requestId = context.newRequestId();
+  if (line !== undefined) {
+    record.method = line.method;
+    // The absolute form of a refused target may have a password.
+    if (line.target.startsWith('/')) record.path = withoutQuery(line.target);
+  }
   record.status = response.status;
   record.code = response.code;
   record.outcome = isClientFault(response.status) ? 'refused' : 'unavailable';
   return record;
 }
 
-/** The fields of a client that a record needs. `recordUnread` may have no complete `ExchangeClient`. */
+/** Makes the record of a connection that is closed before a request was read. `code`: why. */
+export function recordRefusal(context: BalancerContext, client: Asking, code: string, fault: string | undefined): AccessRecord {
+  return { ...openFor(context, client), outcome: 'no_request', code, fault };
+}
+
+/** The fields of a client that a record needs. There may be no complete `ExchangeClient`. */
 type Asking = Pick<ExchangeClient, 'protocol' | 'forwarded'>;
 
-function openFor({ clock }: BalancerContext, client: Asking): AccessRecord {
+function openFor({ clock, config }: Pick<BalancerContext, 'clock' | 'config'>, client: Asking): AccessRecord {
   const record = openRecord(clock.now(), clock.monotonic());
+  if (config.accessLogAddresses) record.client = client.forwarded.address;
   record.protocol = client.protocol;
   record.isTls = client.forwarded.proto === 'https';
   return record;

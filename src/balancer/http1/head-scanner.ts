@@ -81,7 +81,10 @@ export class HeadScanner {
     const start = isResumed ? 0 : from;
     const end = isResumed ? this.#heldLength : chunk.length;
     const scanned = this.#run(bytes, start, Math.min(end - start, this.#limits.headBytes));
-    if (scanned === faulted) return faulted;
+    if (scanned === faulted) {
+      this.text = bytes.toString('latin1', start, start + Math.max(this.methodEnd, this.targetEnd));
+      return faulted;
+    }
     if (scanned !== needMore) {
       this.text = bytes.toString('latin1', start, start + scanned);
       this.#rewind();
@@ -90,6 +93,12 @@ export class HeadScanner {
     if (this.#scanned >= this.#limits.headBytes) return this.#refuse('head_too_large');
     if (!isResumed) this.#hold(chunk, from);
     return needMore;
+  }
+
+  /** Of the last head, also of a refused one: empty from the part on that was not read. */
+  get requestLine(): { readonly method: string; readonly target: string } {
+    const { text, methodStart, methodEnd, targetEnd } = this;
+    return { method: text.slice(methodStart, methodEnd), target: text.slice(methodEnd + 1, targetEnd) };
   }
 
   /** The offsets of the last head stay until the next one is scanned. */
@@ -114,6 +123,13 @@ export class HeadScanner {
     this.#heldLength = length;
   }
 
+  #beginHead(): void {
+    this.methodStart = 0;
+    this.methodEnd = 0;
+    this.targetEnd = 0;
+    this.fieldCount = 0;
+  }
+
   #refuse(fault: Fault): typeof faulted {
     this.fault = fault;
     return faulted;
@@ -123,7 +139,7 @@ export class HeadScanner {
   #run(bytes: Buffer, start: number, length: number): number {
     let state = this.#state;
     let at = this.#scanned;
-    if (at === 0) this.fieldCount = 0;
+    if (at === 0) this.#beginHead();
     const { lineBytes } = this.#limits;
     while (at < length) {
       const octet = bytes[start + at] ?? 0;

@@ -6,12 +6,19 @@ import { faulted, HeadScanner, needMore } from './head-scanner.ts';
 import type { HeadLimits } from './limits.ts';
 import { readRequestHead, type RequestHead } from './request-head.ts';
 
+/** What was read of the first line of a refused head: empty from the part on that broke a rule. */
+export interface RequestLine {
+  /** A token. */
+  readonly method: string;
+  readonly target: string;
+}
+
 /** Gets the events of one request, in order: a head, any number of bodies, an end; a fault may replace any of them. */
 export interface RequestSink extends BodySink {
   requestHead(head: RequestHead): void;
   requestEnd(trailers: Trailers): void;
-  /** The last event: the start of a next request is unknown. */
-  requestFault(fault: Fault): void;
+  /** The last event: the start of a next request is unknown. `line`: if the head broke a rule. */
+  requestFault(fault: Fault, line?: RequestLine): void;
 }
 
 /** Reads requests off one connection, one after the other. */
@@ -38,9 +45,9 @@ export class RequestParser {
     if (this.#state === 'head') {
       const next = this.#scanner.scan(chunk, at);
       if (next === needMore) return chunk.length;
-      if (next === faulted) return this.#fail(this.#scanner.fault, chunk);
+      if (next === faulted) return this.#fail(this.#scanner.fault, chunk, this.#scanner.requestLine);
       const head = readRequestHead(this.#scanner);
-      if (typeof head === 'string') return this.#fail(head, chunk);
+      if (typeof head === 'string') return this.#fail(head, chunk, this.#scanner.requestLine);
       at = next;
       this.#body.begin(head.bodyLength);
       this.#state = 'body';
@@ -66,9 +73,9 @@ export class RequestParser {
     return at;
   }
 
-  #fail(fault: Fault, chunk: Buffer): number {
+  #fail(fault: Fault, chunk: Buffer, line?: RequestLine): number {
     this.#state = 'failed';
-    this.#sink.requestFault(fault);
+    this.#sink.requestFault(fault, line);
     return chunk.length;
   }
 }

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { readRequests } from '../../../test/support/http1-events.ts';
 import { faults, type Fault } from './faults.ts';
 import { defaultHeadLimits, type HeadLimits } from './limits.ts';
-import { RequestParser } from './request-parser.ts';
+import { RequestParser, type RequestLine } from './request-parser.ts';
 
 const get = (line: string): string => `GET / HTTP/1.1\r\nHost: a\r\n${line}\r\n\r\n`;
 const post = (lines: string, body = ''): string => `POST / HTTP/1.1\r\nHost: a\r\n${lines}\r\n\r\n${body}`;
@@ -327,4 +327,33 @@ describe('a request is accepted', () => {
     expect(head(post('Content-Length: 1\r\nExpect: 100-Continue'))).toMatchObject({ expectsContinue: true });
     expect(head('POST / HTTP/1.0\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n')).toMatchObject({ expectsContinue: false });
   });
+});
+
+const ignore = (): void => undefined;
+
+test.each([
+  ['GET /a?key=1 HTTP/1.1\r\nHost\r\n', 'GET', '/a?key=1'],
+  ['GET /a HTTP/1.1\r\n\r\n', 'GET', '/a'],
+  ['\r\nGET /a HTTP/3\r\n', 'GET', '/a'],
+  ['GET /a b HTTP/1.1\r\n', 'GET', '/a'],
+  ['GET /a\n', 'GET', ''],
+  ['G(T /a HTTP/1.1\r\n', '', ''],
+  ['\x16\x03\x01', '', ''],
+])('of the refused head %j, the method %j and the target %j were read', (text, method, target) => {
+  const bytes = Buffer.from(text, 'latin1');
+  // A request before it must leave no trace, and neither may the reads.
+  for (const first of ['', 'OPTIONS /long/path/before HTTP/1.1\r\nHost: a\r\n\r\n']) {
+    for (let cut = 0; cut <= bytes.length; cut += 1) {
+      const seen: unknown[] = [];
+      const sink = {
+        requestHead: ignore,
+        body: ignore,
+        requestEnd: ignore,
+        requestFault: (_: Fault, line?: RequestLine) => seen.push(line),
+      };
+      const parser = new RequestParser(sink, defaultHeadLimits);
+      for (const piece of [Buffer.from(first), bytes.subarray(0, cut), bytes.subarray(cut)]) parser.feed(piece, 0);
+      expect(seen).toEqual([{ method, target }]);
+    }
+  }
 });

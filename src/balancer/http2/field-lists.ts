@@ -17,6 +17,13 @@ export function isFieldValue(value: string): boolean {
   return true;
 }
 
+/** Whether a value begins or ends with white space, which makes the message malformed (RFC 9113, section 8.2.1). */
+export function hasOuterSpace(value: string): boolean {
+  return value.length > 0 && (isSpace(value.charCodeAt(0)) || isSpace(value.charCodeAt(value.length - 1)));
+}
+
+const isSpace = (octet: number): boolean => octet === 0x20 || octet === 0x09;
+
 /** Whether a line of HTTP/1.1 for the field would be parsed as exactly that field. */
 export function isWritableField(name: string, value: string): boolean {
   return isToken(name) && isFieldValue(value);

@@ -6,13 +6,21 @@ import { Exchange } from '../exchange/exchange.ts';
 import { noTrailers, type Trailers } from '../http1/chunked-decoder.ts';
 import type { ForwardedClient } from '../http1/forward-request.ts';
 import type { RequestHead } from '../http1/request-head.ts';
-import type { FieldList } from './field-lists.ts';
 import { Http2Reply } from './http2-reply.ts';
-import { readTrailerFields } from './read-heads.ts';
 import type { UsefulWork } from './useful-work.ts';
 
 /** How long the last bytes of a broken response may take to leave. */
 const lingerMs = 2_000;
+
+/** A request that arrived on a stream. */
+export interface Http2Request {
+  readonly stream: ServerHttp2Stream;
+  readonly head: RequestHead;
+  /** The request has no body. */
+  readonly isEnded: boolean;
+  /** Complete when the stream's body has ended. */
+  trailers: Trailers;
+}
 
 /** What a stream needs from its connection. */
 export interface Http2ClientOwner {
@@ -31,29 +39,25 @@ export class Http2Client implements ExchangeClient, Timed {
   readonly #stream: ServerHttp2Stream;
   readonly #owner: Http2ClientOwner;
   #exchange: Exchange | undefined;
-  #trailers: Trailers = noTrailers;
 
-  /** `isEnded`: the request has no body. */
-  constructor(stream: ServerHttp2Stream, head: RequestHead, isEnded: boolean, owner: Http2ClientOwner) {
+  constructor(request: Http2Request, owner: Http2ClientOwner) {
+    const { stream, head } = request;
     this.#stream = stream;
     this.#owner = owner;
     this.forwarded = owner.forwarded;
     this.reply = new Http2Reply(stream, head, owner.work);
     const { context } = owner;
     this.deadlineAt = context.deadlines.in(context.config.idleTimeoutMs);
-    stream.on('trailers', (_fields, _flags, raw: FieldList) => {
-      this.#trailers = readTrailerFields(raw);
-    });
-    stream.on('end', () => this.#guarded(() => this.#onEnd()));
+    stream.on('end', () => this.#guarded(() => this.#onEnd(request.trailers)));
     stream.on('drain', () => this.#guarded(() => this.#exchange?.clientDrained()));
     // `aborted` comes at once, but not when our side has ended. `close` always comes, after everything was read.
     stream.on('aborted', () => this.#guarded(() => this.#onGone()));
     stream.on('close', () => this.#guarded(() => this.#onClose()));
     context.deadlines.add(this);
-    this.#guarded(() => this.#begin(head, isEnded));
+    this.#guarded(() => this.#begin(request));
   }
 
-  #begin(head: RequestHead, isEnded: boolean): void {
+  #begin({ head, isEnded }: Http2Request): void {
     const exchange = new Exchange(this.#owner.context, this, head);
     this.#exchange = exchange;
     if (isEnded) exchange.requestEnd(noTrailers);
@@ -121,12 +125,12 @@ export class Http2Client implements ExchangeClient, Timed {
     exchange?.advance();
   }
 
-  #onEnd(): void {
+  #onEnd(trailers: Trailers): void {
     const exchange = this.#exchange;
     if (exchange === undefined || exchange.isRequestRead) return;
     // A stream that is closed already was reset: the bytes read are not all of its body.
     if (this.#stream.closed) return this.#onGone();
-    exchange.requestEnd(this.#trailers);
+    exchange.requestEnd(trailers);
     return exchange.advance();
   }
 

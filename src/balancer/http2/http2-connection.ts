@@ -5,31 +5,23 @@ import type { BalancerContext } from '../exchange/balancer-context.ts';
 import type { Timed } from '../transport/deadlines.ts';
 import type { ClientOptions } from '../client/client-connection.ts';
 import { forwardedClient } from '../client/forwarded-client.ts';
+import { noTrailers } from '../http1/chunked-decoder.ts';
 import type { ForwardedClient } from '../http1/forward-request.ts';
 import type { BalancerResponse } from '../http1/balancer-response.ts';
-import type { RequestHead } from '../http1/request-head.ts';
 import type { ServedConnection } from '../threads/listener.ts';
+import type { RequestLine } from '../http1/request-parser.ts';
 import * as own from '../exchange/balancer-responses.ts';
 import { isEncrypted } from '../transport/stream-transport.ts';
 import type { FieldList } from './field-lists.ts';
-import { Http2Client, type Http2ClientOwner } from './http2-client.ts';
+import { Http2Client, type Http2ClientOwner, type Http2Request } from './http2-client.ts';
 import { Http2Reply } from './http2-reply.ts';
-import { malformed, readRequestFields } from './read-heads.ts';
+import { malformed, readRequestFields, readTrailerFields, requestLineOf } from './read-heads.ts';
 import { connectionWindowBytes, serverOptions } from './session-options.ts';
 import { UsefulWork } from './useful-work.ts';
 
 const checkIntervalMs = 500;
 /** From the connection to its first request. */
 const firstRequestMs = 10_000;
-
-/** A request that has not begun, because its connection has its share of the open files. */
-interface WaitingRequest {
-  readonly stream: ServerHttp2Stream;
-  readonly head: RequestHead;
-  readonly isEnded: boolean;
-  /** Monotonic ms: it is refused then. */
-  readonly until: number;
-}
 
 /** One connection of an HTTP/2 client: gives each of its streams to an exchange. */
 export class Http2Connection implements ServedConnection, Http2ClientOwner, Timed {
@@ -42,8 +34,13 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
   readonly #session: ServerHttp2Session;
   readonly #onClosed: (connection: Http2Connection) => void;
   readonly #clients = new Set<Http2Client>();
-  /** In order of arrival. */
-  readonly #waiting = new Set<WaitingRequest>();
+  /** From the current round of reads, in order of arrival: see `#beginArrived`. */
+  #arrived: Http2Request[] = [];
+  /**
+   * Requests that have not begun, because the connection has its share of the open files. In order of arrival; with the
+   * monotonic ms at which each is refused.
+   */
+  readonly #waiting = new Map<Http2Request, number>();
   /** Monotonic ms: the connection is closed then, unless a stream is open. */
   #idleUntil: number;
   #isClosed = false;
@@ -117,7 +114,7 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
   get #heldBytes(): number {
     let bytes = 0;
     for (const client of this.#clients) bytes += client.heldBytes;
-    for (const { stream } of this.#waiting) bytes += stream.readableLength;
+    for (const { stream } of this.#waiting.keys()) bytes += stream.readableLength;
     return bytes;
   }
 
@@ -136,40 +133,56 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
     const head = readRequestFields(raw, isEnded, this.context.headLimits);
     this.work.request(raw.reduce((bytes, text) => bytes + text.length, 0));
     if (head === malformed) stream.close(constants.NGHTTP2_PROTOCOL_ERROR);
-    else if (typeof head === 'string') this.#refuse(stream, own.refusal(head));
-    else if (stream.destroyed) return;
-    else if (this.#waiting.size > 0 || !this.#begin(stream, head, isEnded)) this.#wait(stream, head, isEnded);
+    else if (typeof head === 'string') this.#refuse(stream, own.refusal(head), requestLineOf(raw));
+    else {
+      const request: Http2Request = { stream, head, isEnded, trailers: noTrailers };
+      // They may arrive before the request begins.
+      stream.once('trailers', (_trailers, _flags, fields: FieldList) => {
+        request.trailers = readTrailerFields(fields);
+      });
+      if (this.#arrived.length === 0) setImmediate(() => this.#guarded(() => this.#beginArrived()));
+      this.#arrived.push(request);
+    }
+  }
+
+  /** Begins requests after the reads: a stream that is reset in the same read must cost the replicas no connection. */
+  #beginArrived(): void {
+    const requests = this.#arrived;
+    this.#arrived = [];
+    for (const request of requests) if (this.#waiting.size > 0 || !this.#begin(request)) this.#wait(request);
   }
 
   /** False when the connection has its share of the open files. */
-  #begin(stream: ServerHttp2Stream, head: RequestHead, isEnded: boolean): boolean {
+  #begin(request: Http2Request): boolean {
+    const { stream } = request;
+    if (isReset(stream)) {
+      stream.destroy();
+      return true;
+    }
     if (this.#isCounted && !this.context.files.openRequest(this.#clients.size)) return false;
-    this.#clients.add(new Http2Client(stream, head, isEnded, this));
+    this.#clients.add(new Http2Client(request, this));
     return true;
   }
 
   /** Until it begins, flow control holds back the request's body. */
-  #wait(stream: ServerHttp2Stream, head: RequestHead, isEnded: boolean): void {
+  #wait(request: Http2Request): void {
     const { deadlines, config, files } = this.context;
+    const { stream } = request;
     if (!files.beginWait(this.#waiting.size)) return this.#refuseShare(stream);
-    const request: WaitingRequest = { stream, head, isEnded, until: deadlines.in(config.queue.timeoutMs) };
-    this.#waiting.add(request);
+    this.#waiting.set(request, deadlines.in(config.queue.timeoutMs));
     const leave = (): void => this.#endWait(request);
     stream.once('aborted', leave).once('close', leave);
     return undefined;
   }
 
-  #endWait(request: WaitingRequest): void {
+  #endWait(request: Http2Request): void {
     if (this.#waiting.delete(request)) this.context.files.endWait();
   }
 
   #beginWaiting(): void {
-    for (const request of this.#waiting) {
-      const { stream, head, isEnded, until } = request;
-      if (!stream.destroyed) {
-        if (until <= this.context.deadlines.now) this.#refuseShare(stream);
-        else if (!this.#begin(stream, head, isEnded)) return;
-      }
+    for (const [request, until] of this.#waiting) {
+      if (until <= this.context.deadlines.now && !isReset(request.stream)) this.#refuseShare(request.stream);
+      else if (!this.#begin(request)) return;
       this.#endWait(request);
     }
   }
@@ -184,8 +197,8 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
     return this.context.config.protocol !== 'h2c';
   }
 
-  #refuse(stream: ServerHttp2Stream, response: BalancerResponse): void {
-    const record = recordUnread(this.context, this, response);
+  #refuse(stream: ServerHttp2Stream, response: BalancerResponse, line?: RequestLine): void {
+    const record = recordUnread(this.context, this, response, { line });
     const reply = new Http2Reply(stream, undefined, this.work);
     reply.own(response, record.requestId);
     reply.flush();
@@ -196,7 +209,7 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
   #onClose(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    for (const request of this.#waiting) this.#endWait(request);
+    for (const request of this.#waiting.keys()) this.#endWait(request);
     this.context.deadlines.delete(this);
     for (const client of this.#clients) client.destroy();
     this.#onClosed(this);
@@ -212,3 +225,6 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
     }
   }
 }
+
+/** Of a stream whose response has not begun. A reset without an error code does not destroy it. */
+const isReset = (stream: ServerHttp2Stream): boolean => stream.closed || stream.destroyed;

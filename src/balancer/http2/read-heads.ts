@@ -5,8 +5,9 @@ import { faulted, HeadScanner, needMore } from '../http1/head-scanner.ts';
 import type { HeadLimits } from '../http1/limits.ts';
 import { isToken } from '../http1/octets.ts';
 import { readRequestHead, type RequestHead } from '../http1/request-head.ts';
+import type { RequestLine } from '../http1/request-parser.ts';
 import { readResponseHead, type ResponseHead } from '../http1/response-head.ts';
-import { isConnectionSpecific, isFieldValue, isWritableField, type FieldList } from './field-lists.ts';
+import { hasOuterSpace, isConnectionSpecific, isFieldValue, isWritableField, type FieldList } from './field-lists.ts';
 
 /**
  * HTTP/2 heads are written as HTTP/1.1 and read by the strict parser: the same rules apply, and no field can become two
@@ -35,7 +36,7 @@ function readLines(fields: FieldList): Lines | undefined {
     if (name.startsWith(':')) {
       if (pseudo.has(name) || text !== '' || !isFieldValue(value)) return undefined;
       pseudo.set(name, value);
-    } else if (!isWritableField(name, value) || isConnectionSpecific(name)) return undefined;
+    } else if (!isWritableField(name, value) || hasOuterSpace(value) || isConnectionSpecific(name)) return undefined;
     // Browsers send each cookie as a field of its own; HTTP/1.1 knows one (RFC 9113, section 8.2.3).
     else if (name === 'cookie') cookies.push(value);
     else {
@@ -62,6 +63,12 @@ export function readRequestFields(fields: FieldList, isEnded: boolean, limits: H
   const scanner = new HeadScanner('request', limits);
   const fault = scanAll(scanner, `${method} ${path} HTTP/1.1\r\n${text}\r\n`);
   return fault ?? readRequestHead(scanner);
+}
+
+/** The line that a request without a malformed field would have in HTTP/1.1. */
+export function requestLineOf(fields: FieldList): RequestLine {
+  const valueOf = (name: string): string => fields[fields.indexOf(name) + 1] ?? '';
+  return { method: valueOf(':method'), target: valueOf(':path') };
 }
 
 /** A `host` field must equal `:authority` when both are sent (RFC 9113, section 8.3.1). */

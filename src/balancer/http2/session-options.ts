@@ -42,6 +42,8 @@ export function serverOptions(config: BalancerConfig): ServerOptions {
     maxSessionRejectedStreams: 100,
     // Fields are passed on as they came, including duplicates.
     strictSingleValueFields: false,
+    // Such fields would vanish without a trace. `readRequestFields` refuses them instead.
+    strictFieldWhitespaceValidation: false,
   };
 }
 

@@ -5,6 +5,7 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Logger } from '../../shared/log.ts';
 import type { Random } from '../../shared/random.ts';
 import { AccessLog } from '../access-log/access-log.ts';
+import { LineRate } from '../access-log/line-rate.ts';
 import type { BalancerContext } from '../exchange/balancer-context.ts';
 import type { BoardRow } from '../board/board.ts';
 import { FileBudget, type FileLimits } from '../board/file-budget.ts';
@@ -21,7 +22,7 @@ import { SharedCounters, SharedQueueTally } from '../board/shared-counters.ts';
 import type { SetOrder } from './thread-messages.ts';
 import type { RequestHead } from '../http1/request-head.ts';
 import { ReplicaSet } from '../replicas/replica-set.ts';
-import { createRequestIds } from '../exchange/request-record.ts';
+import { createRequestIds, recordRefusal } from '../exchange/request-record.ts';
 import { RetryBudget } from '../exchange/retry-budget.ts';
 import type { Listening } from './thread-messages.ts';
 import { NegotiatedConnection } from '../tls/negotiated-connection.ts';
@@ -94,6 +95,7 @@ export class DataPlane {
       onError: (message) => logger.error(message),
       onLost: (lines) => metrics.logLinesLost(lines),
     });
+    const refusals = new LineRate();
     this.#context = {
       config,
       headLimits: { lineBytes: config.maxRequestLineBytes, headBytes: config.maxHeaderBytes, fields: config.maxHeaderCount },
@@ -112,6 +114,10 @@ export class DataPlane {
       requestEnded: (record) => {
         metrics.requestEnded(record);
         this.#accessLog.add(record);
+      },
+      connectionRefused: (client, code, fault) => {
+        if (refusals.admits(deadlines.now))
+          this.#accessLog.add(recordRefusal(this.#context, { protocol: 'h1', forwarded: client }, code, fault));
       },
       suspect,
       crashed,

@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import type { BalancerContext } from '../exchange/balancer-context.ts';
 import { checkPortIsFree, ListeningSocket } from './listening-socket.ts';
 import type { BalancerResponse } from '../http1/balancer-response.ts';
+import { forwardedClient } from '../client/forwarded-client.ts';
 import { overloaded } from '../exchange/balancer-responses.ts';
 import type { Listening } from './thread-messages.ts';
 
@@ -118,6 +119,8 @@ export class Listener {
     const { files, admission } = this.#context;
     const hasProxyHeader = admission.isProxy(socket.remoteAddress);
     if (!hasProxyHeader && !admission.admits(socket.remoteAddress)) {
+      const isTls = this.#context.config.tls !== null && !isForRedirect;
+      this.#context.connectionRefused(forwardedClient(socket.remoteAddress, isTls, []), 'address_not_allowed');
       socket.resetAndDestroy();
       return undefined;
     }

@@ -75,7 +75,9 @@ test.each(['TLSv1.2', 'TLSv1.3'] as const)('with %s a client needs a certificate
     const refused: readonly Partial<KeyAndCertificate>[] = [{}, mallory, selfSigned({ subject: 'alice', notAfter: Date.UTC(2020) })];
     for (const pair of refused) expect((await ask(balancer.port, { ...only, ...pair })).text).toBe('');
     expect(await failures(balancer)).toBe(3);
-    expect(await balancer.accessLog(1)).toHaveLength(1);
+    const lines = await balancer.accessLog(4);
+    expect(lines[0]).toMatchObject({ outcome: 'ok' });
+    for (const line of lines.slice(1)) expect(line).toMatchObject({ outcome: 'no_request', code: 'tls_handshake_failed' });
   });
 });
 
@@ -89,6 +91,20 @@ test.each(['TLSv1.2', 'TLSv1.3'] as const)('with %s no session is resumed: each 
     const again = await ask(balancer.port, { ...only, ...alice, ...(session !== undefined && { session }) });
     expect(again.text).toMatch(/from CN=alice$/);
     expect(again.isReused).toBe(false);
+  });
+});
+
+test('clients of an intermediate authority need its root, and others are refused', async () => {
+  const root = { subject: 'root', ...selfSigned({ subject: 'root', isAuthority: true }) };
+  const intermediate = { subject: 'intermediate', ...selfSigned({ subject: 'intermediate', isAuthority: true, issuer: root }) };
+  const client = selfSigned({ subject: 'alice', issuer: intermediate });
+  await withClientCa(intermediate.cert + root.cert, async (balancer, dir) => {
+    expect((await ask(balancer.port, client)).text).toMatch(/from CN=alice$/);
+    expect((await ask(balancer.port, selfSigned({ subject: 'alice' }))).text).toBe('');
+    // Without the root, each handshake would fail, so the earlier file stays in force.
+    writeFileSync(join(dir, 'ca.pem'), intermediate.cert);
+    await waitFor('the log to say so', () => balancer.output.includes('lacks the certificate of the authority that issued its own'));
+    expect((await ask(balancer.port, client)).text).toMatch(/from CN=alice$/);
   });
 });
 

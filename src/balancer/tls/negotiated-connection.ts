@@ -1,7 +1,7 @@
 import { tlsRequiredText } from '../exchange/balancer-responses.ts';
 import type { Socket } from 'node:net';
 import { recordUnread } from '../exchange/request-record.ts';
-import type { BalancerContext } from '../exchange/balancer-context.ts';
+import type { BalancerContext, RefusalCode } from '../exchange/balancer-context.ts';
 import { ClientConnection, lastRequestMs, type ClientOptions } from '../client/client-connection.ts';
 import type { Timed } from '../transport/deadlines.ts';
 import { Http2Connection } from '../http2/http2-connection.ts';
@@ -47,6 +47,7 @@ export class NegotiatedConnection implements ServedConnection, Timed {
   #address: string | undefined;
   #awaitsProxyHeader = false;
   #isHandshaking = false;
+  #handshakeFault: string | undefined;
   #shutdown: 'drain' | 'handOver' | undefined;
 
   constructor(socket: Socket, context: BalancerContext, expected: Expected, onClosed: (connection: ServedConnection) => void) {
@@ -93,7 +94,7 @@ export class NegotiatedConnection implements ServedConnection, Timed {
   }
 
   onDeadline(): void {
-    if (this.#awaitsProxyHeader) this.#context.metrics.connectionRefused('proxy_header');
+    if (this.#awaitsProxyHeader) this.#refuseHeader();
     this.destroy();
   }
 
@@ -103,18 +104,31 @@ export class NegotiatedConnection implements ServedConnection, Timed {
     peek(socket, wholeHeader, (header, bytes) => {
       this.#guarded(() => {
         this.#awaitsProxyHeader = false;
-        const { metrics, admission, deadlines } = this.#context;
+        const { admission, deadlines } = this.#context;
         if (header === 'invalid') {
-          metrics.connectionRefused('proxy_header');
+          this.#refuseHeader();
           return this.#refuse();
         }
         this.#address = header.address;
-        if (!admission.admits(header.address ?? socket.remoteAddress)) return this.#refuse();
+        if (!admission.admits(header.address ?? socket.remoteAddress)) {
+          this.#log('address_not_allowed');
+          return this.#refuse();
+        }
         this.deadlineAt = deadlines.in(negotiationMs);
         if (bytes.length > header.length) socket.unshift(bytes.subarray(header.length));
         return this.#detect();
       });
     });
+  }
+
+  #refuseHeader(): void {
+    this.#context.metrics.connectionRefused('proxy_header');
+    this.#log('bad_proxy_header');
+  }
+
+  #log(code: RefusalCode, fault?: string): void {
+    const isTls = this.#expected.tls !== undefined;
+    this.#context.connectionRefused(forwardedClient(this.#address ?? this.#socket.remoteAddress, isTls, []), code, fault);
   }
 
   #refuse(): void {
@@ -138,14 +152,20 @@ export class NegotiatedConnection implements ServedConnection, Timed {
     if (tls === undefined) this.#serve(this.#socket, opening === 'http2');
     else if (opening === 'tls') {
       this.#isHandshaking = true;
-      tls.secure(this.#socket, (secured) => {
-        this.#guarded(() => {
-          this.#context.metrics.tlsHandshake(true);
-          const subject = tls.needsCertificate ? subjectOf(secured) : undefined;
-          this.#serve(secured, secured.alpnProtocol === 'h2', subject);
-        });
+      tls.secure(this.#socket, {
+        done: (secured) => {
+          this.#guarded(() => {
+            this.#context.metrics.tlsHandshake(true);
+            const subject = tls.needsCertificate ? subjectOf(secured) : undefined;
+            this.#serve(secured, secured.alpnProtocol === 'h2', subject);
+          });
+        },
+        failed: (fault) => {
+          this.#handshakeFault = fault;
+        },
       });
     } else {
+      this.#log('tls_required');
       this.#socket.end(tlsRequiredResponse, () => this.#socket.destroy());
     }
   }
@@ -174,7 +194,10 @@ export class NegotiatedConnection implements ServedConnection, Timed {
   readonly #onClose = (): void => this.#end();
 
   #end(): void {
-    if (this.#isHandshaking) this.#context.metrics.tlsHandshake(false);
+    if (this.#isHandshaking) {
+      this.#context.metrics.tlsHandshake(false);
+      this.#log('tls_handshake_failed', this.#handshakeFault);
+    }
     this.#isHandshaking = false;
     this.#release();
     this.#onClosed(this);

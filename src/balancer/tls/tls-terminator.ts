@@ -6,14 +6,20 @@ import type { TlsMaterial } from './tls-files.ts';
 
 const handshakeMs = 10_000;
 
+interface HandshakeUser {
+  done(secured: TLSSocket): void;
+  /** Not called for a refused certificate. `fault`: OpenSSL's or the system's code. The socket is closed next. */
+  failed(fault: string): void;
+}
+
 /** Terminates the TLS of clients. Open connections keep the certificate that they began with. */
 export class TlsTerminator {
   readonly #server: Server;
   readonly #rules: TlsRules;
   /** Whether clients need a certificate. */
   readonly needsCertificate: boolean;
-  /** The callbacks that wait for the end of a handshake, by the addresses of both ends of the connection. */
-  readonly #waiting = new Map<string, (socket: TLSSocket) => void>();
+  /** The handshakes in progress, by the addresses of both ends of the connection. */
+  readonly #waiting = new Map<string, HandshakeUser>();
 
   constructor(first: TlsMaterial, rules: TlsRules) {
     this.#rules = rules;
@@ -27,7 +33,10 @@ export class TlsTerminator {
     });
     this.#server.on('secureConnection', (socket) => this.#secured(socket));
     // A plain client, an old version, a silent peer: the `close` of its socket reports it.
-    this.#server.on('tlsClientError', (_error, socket) => socket.destroy());
+    this.#server.on('tlsClientError', (error, socket) => {
+      this.#waiting.get(endsOf(socket))?.failed(nameOf(error));
+      socket.destroy();
+    });
   }
 
   renew(material: TlsMaterial): void {
@@ -35,20 +44,20 @@ export class TlsTerminator {
   }
 
   /** Starts the handshake. Bytes read from `socket` must have been put back. A failure closes it. */
-  secure(socket: Socket, done: (secured: TLSSocket) => void): void {
+  secure(socket: Socket, user: HandshakeUser): void {
     const ends = endsOf(socket);
-    this.#waiting.set(ends, done);
+    this.#waiting.set(ends, user);
     socket.once('close', () => this.#waiting.delete(ends));
     this.#server.emit('connection', socket);
   }
 
   #secured(socket: TLSSocket): void {
     const ends = endsOf(socket);
-    const done = this.#waiting.get(ends);
+    const user = this.#waiting.get(ends);
     this.#waiting.delete(ends);
     // Node closes a connection without a valid certificate before this.
-    if (done === undefined || (this.needsCertificate && !socket.authorized)) socket.destroy();
-    else done(socket);
+    if (user === undefined || (this.needsCertificate && !socket.authorized)) socket.destroy();
+    else user.done(socket);
   }
 }
 
@@ -57,6 +66,8 @@ function contextOptions({ key, cert, clientCa }: TlsMaterial, { minVersion, ciph
   const ofClients = clientCa === undefined ? {} : { ca: clientCa, secureOptions: constants.SSL_OP_NO_TICKET };
   return { ...ofClients, key, cert, minVersion: `TLSv${minVersion}`, ciphers: ciphers.join(':') };
 }
+
+const nameOf = (error: Error): string => ('code' in error && typeof error.code === 'string' ? error.code : error.name);
 
 function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;

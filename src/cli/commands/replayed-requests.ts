@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import type { RouteReply } from '../../api/contract.ts';
+import { readLogTime } from '../../shared/log-time.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { RequestTraceReader, type RequestTrace } from '../../simulate/traces/request-trace.ts';
 import { setPolicyFields } from '../../spec/set-policy-fields.ts';
@@ -52,11 +53,13 @@ export async function replayedService(name: string, context: CommandContext): Pr
   return { trace: reader.finish(), coldStartSeconds: coldStartOf(replicas), hourlyUsd };
 }
 
-/** The arrival of a request, ms. Undefined for lines about the balancer's process, which are in the same log. */
+/** ISO 8601, or ms in lines of earlier versions. */
+const arrival = /^\{"at":(?:"([^"]*)"|(\d+))/;
+
+/** The arrival of a request, ms. Undefined for lines about refused connections and the balancer's process. */
 function arrivalOf(line: string): number | undefined {
-  if (!line.startsWith('{"at":')) return undefined;
-  const at = Number.parseFloat(line.slice('{"at":'.length));
-  return Number.isFinite(at) ? at : undefined;
+  const [, date, ms] = arrival.exec(line) ?? [];
+  return line.includes('"outcome":"no_request"') ? undefined : readLogTime(date ?? Number(ms));
 }
 
 function coldStartOf(replicas: RouteReply<'getService'>['replicas']): number | undefined {

@@ -81,7 +81,7 @@ test("messages of the balancer's process are shown between the requests", () => 
   expect([isAccessLine(error), isAccessLine(accessLine(record))]).toEqual([false, true]);
 });
 
-test.for(['half a li', '{"at": "no number"}', '[]', 'null', '{"level":50}'])(
+test.for(['half a li', '{"at": "no time"}', '[]', 'null', '{"level":50}'])(
   'a line that cannot be parsed is shown unchanged: %s',
   (line) => {
     expect(renderAccessLine(line, plain)).toBe(line);

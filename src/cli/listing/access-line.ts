@@ -1,11 +1,13 @@
 import { isoTime } from '../../shared/clock.ts';
+import { readLogTime } from '../../shared/log-time.ts';
 import { displayWidth, oneLine, padTo, truncate } from './display-text.ts';
 import { formatLatency } from './format-values.ts';
 import type { Tone, Ui } from '../ui.ts';
 
 /** The fields of an access log line that are shown; see `balancer/access-log/access-line.ts`. */
 interface AccessFields {
-  readonly at: number;
+  /** ms in lines of earlier versions. */
+  readonly at: string | number;
   readonly method: string;
   readonly path: string;
   readonly status: number;
@@ -14,6 +16,7 @@ interface AccessFields {
   readonly first_byte_ms?: number;
   readonly queued_ms?: number;
   readonly protocol?: string;
+  readonly client?: string;
   readonly code?: string;
   readonly fault?: string;
   readonly replica?: number;
@@ -55,7 +58,9 @@ export function renderAccessLine(line: string, ui: Pick<Ui, 'paint' | 'outWidth'
   const fields = parseLine(line);
   if (fields === undefined) return renderProcessLine(line, ui) ?? oneLine(line);
   const { at, method, path, status, total_ms: totalMs, first_byte_ms: firstByteMs, replica, place: location, reason, load } = fields;
-  const time = isoTime(at).slice(0, widths.time).replace('T', ' ');
+  const time = isoTime(readLogTime(at) ?? 0)
+    .slice(0, widths.time)
+    .replace('T', ' ');
   const code = padTo(status === 0 ? '---' : String(status), widths.code);
   const durations = [firstByteMs, totalMs].map((ms) => (ms === undefined ? '-' : formatLatency(ms)).padStart(widths.duration));
   const served = padTo(replica === undefined ? '-' : oneLine(`${replica} ${location ?? ''}`), widths.replica);
@@ -63,8 +68,8 @@ export function renderAccessLine(line: string, ui: Pick<Ui, 'paint' | 'outWidth'
   const notes = notesOn(fields);
   const noteText = notes.length === 0 ? '' : `  (${notes.join('; ')})`;
   const before = [time, code, ...durations, served, chosen, ''].join('  ');
-  // The balancer could not parse this request, and refused it.
-  const request = method === '' ? '-' : oneLine(`${method} ${path}`);
+  // The balancer refused the connection, or could not parse the request.
+  const request = method === '' ? '-' : oneLine(`${method} ${path}`.trimEnd());
   const room = Math.max(minRequestWidth, ui.outWidth - displayWidth(before) - displayWidth(noteText));
   const cells = [
     ui.paint('quiet', time),
@@ -88,10 +93,20 @@ const outcomes: ReadonlyMap<string, string> = new Map([
   ['truncated', 'the replica broke off'],
 ]);
 
-function notesOn({ outcome, code, fault, protocol, queued_ms: queuedMs = 0, attempts = 1, failed = [] }: AccessFields): readonly string[] {
+function notesOn({
+  outcome,
+  code,
+  fault,
+  protocol,
+  client,
+  queued_ms: queuedMs = 0,
+  attempts = 1,
+  failed = [],
+}: AccessFields): readonly string[] {
   const notes: string[] = [];
   if (outcome !== 'ok') notes.push(oneLine([outcomes.get(outcome) ?? code ?? outcome, fault].filter(Boolean).join(', ')));
   if (protocol === 'ws') notes.push('WebSocket');
+  if (client !== undefined) notes.push(oneLine(`from ${client}`));
   if (queuedMs >= 1) notes.push(`waited ${formatLatency(queuedMs)}`);
   if (attempts > 1 || failed.length > 0) {
     const tries = failed.map(({ replica, why }) => oneLine(`${replica} ${why}`)).join(', ');
@@ -110,7 +125,7 @@ function parseLine(line: string): AccessFields | undefined {
   }
 }
 
-const numbers = ['at', 'status', 'total_ms'];
+const numbers = ['status', 'total_ms'];
 const texts = ['method', 'path', 'outcome'];
 
 function isAccessFields(value: unknown): value is AccessFields {
@@ -118,6 +133,7 @@ function isAccessFields(value: unknown): value is AccessFields {
   const fields = new Map<string, unknown>(Object.entries(value));
   const { failed = [] }: { readonly failed?: unknown } = value;
   if (!Array.isArray(failed)) return false;
+  if (readLogTime(fields.get('at')) === undefined) return false;
   return numbers.every((name) => typeof fields.get(name) === 'number') && texts.every((name) => typeof fields.get(name) === 'string');
 }
 

@@ -27,6 +27,7 @@ test('a plain service has its name, address and files, and defaults for everythi
     lastReplicasFile: files.lastReplicas,
     accessLog: files.accessLog,
     metricsSocket: files.metricsSocket,
+    accessLogAddresses: false,
     metricsPort: null,
     httpRedirectPort: null,
     tls: null,
@@ -88,6 +89,7 @@ test('every limit of the task file reaches the balancer, with seconds as ms', ()
     queueTimeoutSeconds: 11,
     trustedProxies: ['10.0.0.0/8'],
     allow: ['192.168.0.0/16'],
+    accessLogAddresses: true,
     metricsPort: 9_090,
   };
   expect(withBalancer(limits)).toMatchObject({
@@ -104,6 +106,7 @@ test('every limit of the task file reaches the balancer, with seconds as ms', ()
     queue: { maxRequests: 9, maxBytes: 10, timeoutMs: 11_000 },
     trustedProxies: ['10.0.0.0/8'],
     allow: ['192.168.0.0/16'],
+    accessLogAddresses: true,
     metricsPort: 9_090,
   });
 });

@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { selfSigned } from '../../../test/support/certificate.ts';
-import { judgeTlsPair } from './tls-pair.ts';
+import { judgeClientCa, judgeTlsPair } from './tls-pair.ts';
 
 const now = Date.UTC(2026, 5, 15);
 const dayMs = 86_400_000;
@@ -10,7 +10,7 @@ const other = selfSigned();
 const rsa = selfSigned({ rsaBits: 2_048 });
 
 test("a matching key and certificate are accepted, also with authorities' certificates after it", () => {
-  expect(judgeTlsPair(sound.key, sound.cert, now)).toEqual({ faults: [], notInForce: undefined, warning: undefined });
+  expect(judgeTlsPair(sound.key, sound.cert, now)).toEqual({ faults: [], notInForce: undefined, warning: undefined, keyType: 'ec' });
   expect(judgeTlsPair(sound.key, `issued to us\n${sound.cert}${other.cert}`, now).faults).toEqual([]);
 });
 
@@ -49,6 +49,24 @@ test.each([
   ['a chain in the wrong order', sound.key, other.cert + sound.cert, ['certfile begins with the certificate of an authority']],
 ])('%s', (_about, key, cert, faults) => {
   expect(judgeTlsPair(key, cert, now).faults.map(({ field, reason }) => `${field} ${reason}`)).toEqual(faults);
+});
+
+const root = { subject: 'root', ...selfSigned({ subject: 'root', isAuthority: true }) };
+const intermediate = { subject: 'intermediate', ...selfSigned({ subject: 'intermediate', isAuthority: true, issuer: root }) };
+
+test.each([
+  ['an intermediate certificate before its root', intermediate.cert + root.cert],
+  ['another root before an intermediate certificate', sound.cert + intermediate.cert],
+])('client_ca with %s is accepted', (_what, text) => {
+  expect(judgeClientCa(text)).toBeUndefined();
+});
+
+test('client_ca with only an intermediate certificate names the missing issuer', () => {
+  expect(judgeClientCa(intermediate.cert)).toEqual({
+    field: 'client_ca',
+    reason: 'lacks the certificate of the authority that issued its own (CN=root), so no client could connect',
+    hint: 'Add the certificate of the root authority to the file; then clients of each authority below it may connect.',
+  });
 });
 
 test('a key with a passphrase is reported with the command that removes it', () => {

@@ -17,6 +17,8 @@ interface TlsPairVerdict {
   readonly notInForce: TlsFault | undefined;
   /** A sentence for users when the certificate expires soon. */
   readonly warning: string | undefined;
+  /** `asymmetricKeyType` of the key, such as `rsa` or `ec`; undefined with a fault. */
+  readonly keyType: string | undefined;
 }
 
 /** Remaining validity below which svc warns about the certificate, ms. Automatic renewal is long overdue by then. */
@@ -39,16 +41,36 @@ export function judgeTlsPair(keyText: string, chainText: string, now: number): T
   const ends = endOf(leaf);
   const notInForce = timeFault(leaf, now);
   const isNearEnd = notInForce === undefined && ends - now < nearEndMs;
-  return { faults: [], notInForce, warning: isNearEnd ? `The certificate of the endpoint ends on ${isoTime(ends)}.` : undefined };
+  const warning = isNearEnd ? `The certificate of the endpoint ends on ${isoTime(ends)}.` : undefined;
+  return { faults: [], notInForce, warning, keyType: key.key.asymmetricKeyType };
 }
 
-/** Why a file (its content) has no certificates that OpenSSL could compare those of clients with. */
+/**
+ * Why a file (its content) has no certificates that OpenSSL could compare those of clients with. OpenSSL accepts a client
+ * only if its chain ends in a certificate that signs itself. Node's servers cannot change that.
+ */
 export function judgeClientCa(text: string): TlsFault | undefined {
-  const certificates = readChain(text, 'client_ca');
-  return 'reason' in certificates ? certificates : undefined;
+  const field = 'client_ca';
+  const certificates = readChain(text, field);
+  if ('reason' in certificates) return certificates;
+  if (certificates.some((one) => endsInRoot(one, certificates))) return undefined;
+  const issuer = certificates[0].issuer.replaceAll('\n', ',');
+  const hint = 'Add the certificate of the root authority to the file; then clients of each authority below it may connect.';
+  return { field, reason: `lacks the certificate of the authority that issued its own (${issuer}), so no client could connect`, hint };
 }
 
-const refused = (faults: readonly TlsFault[]): TlsPairVerdict => ({ faults, notInForce: undefined, warning: undefined });
+function endsInRoot(certificate: X509Certificate, others: readonly X509Certificate[]): boolean {
+  if (certificate.checkIssued(certificate)) return true;
+  const rest = others.filter((one) => one !== certificate);
+  return rest.some((one) => certificate.checkIssued(one) && endsInRoot(one, rest));
+}
+
+const refused = (faults: readonly TlsFault[]): TlsPairVerdict => ({
+  faults,
+  notInForce: undefined,
+  warning: undefined,
+  keyType: undefined,
+});
 
 const copyAgain = 'Copy it again from where it was made.';
 

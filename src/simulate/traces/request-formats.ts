@@ -1,3 +1,4 @@
+import { readLogTime } from '../../shared/log-time.ts';
 import type { Bins } from './bins.ts';
 import { parseNumber, parseTime } from './trace-time.ts';
 
@@ -87,10 +88,10 @@ const readers: Readonly<Record<RequestFormat, () => LineReader>> = {
   },
   access_log: () => (line, bins) => {
     const fields = parseObject(line);
-    const time = fields?.get('at');
-    if (typeof time === 'number') return arrived(bins, time / 1_000);
-    // The same log file has messages of the balancer's process.
-    return isProcessLine(fields) ? undefined : { expected: 'a JSON object with a number in `at`' };
+    const time = readLogTime(fields?.get('at'));
+    // The same log file has connections without a request, and messages of the balancer's process.
+    if (fields?.get('outcome') === 'no_request' || isProcessLine(fields)) return undefined;
+    return time === undefined ? { expected: 'a JSON object with a time in `at`' } : arrived(bins, time / 1_000);
   },
 };
 
@@ -119,7 +120,7 @@ function parseObject(line: string): ReadonlyMap<string, unknown> | undefined {
 }
 
 const isAccessLine = (fields: ReadonlyMap<string, unknown> | undefined): boolean =>
-  typeof fields?.get('at') === 'number' && fields.has('outcome');
+  readLogTime(fields?.get('at')) !== undefined && fields?.has('outcome') === true;
 
 const isProcessLine = (fields: ReadonlyMap<string, unknown> | undefined): boolean =>
   typeof fields?.get('level') === 'number' && fields.has('msg');

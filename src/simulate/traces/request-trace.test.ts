@@ -46,11 +46,12 @@ test.for(['2023-11-16 18:15:46.680590,374,44', '2023-11-16T18:15:46.680Z,374,44'
   },
 );
 
-test('an access log has its requests in the order of their ends, and messages of the process', () => {
+test('an access log has its requests in the order of their ends, and other messages', () => {
   const lines = [
     { level: 30, time: '2026-01-01T00:00:00.000Z', msg: 'listening' },
-    { at: 1_767_225_605_000, method: 'GET', path: '/', status: 200, outcome: 'ok', total_ms: 10 },
+    { at: '2026-01-01T00:00:05.000Z', method: 'GET', path: '/', status: 200, outcome: 'ok', total_ms: 10 },
     { at: 1_767_225_601_000, method: 'POST', path: '/', status: 200, outcome: 'ok', total_ms: 9_000 },
+    { at: '2026-01-01T00:00:03.000Z', method: '', path: '', status: 0, outcome: 'no_request', total_ms: 0 },
   ];
   expect(read(lines.map((line) => JSON.stringify(line)).join('\n'))).toEqual({
     format: 'access_log',
@@ -89,7 +90,7 @@ test.for([
   ['Time (min),Requests\n0,many\n', 2, 'expected a minute and a number of requests'],
   ['0.5\nyesterday\n', 2, 'expected a time in seconds, or a date such as 2026-01-31 08:00:00'],
   ['{"timestamp": 0}\n{"timestamp": 1', 2, 'expected a JSON object with a number in `timestamp`'],
-  ['{"at": 1, "outcome": "ok"}\n{"to": 1}\n', 2, 'expected a JSON object with a number in `at`'],
+  ['{"at": 1, "outcome": "ok"}\n{"to": 1}\n', 2, 'expected a JSON object with a time in `at`'],
   ['seconds,requests\n0,1\n1e12,1\n', 3, 'expected a time within 100 days of the others'],
 ] as const)('%j: the error names the line and what was expected', ([text, line, message]) => {
   expect(errorOf(text)).toMatchObject({ code: 'SVC_BAD_TRACE', problems: [{ file: 'day.csv', line, message }] });
