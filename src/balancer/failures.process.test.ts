@@ -277,6 +277,37 @@ describe('a replica that hangs', () => {
     );
   });
 
+  test('and whose clients give up one after another is passed over', async () => {
+    let hangs = false;
+    const hanging = httpReplica((incoming, response) => {
+      incoming.resume();
+      if (!hangs) response.end();
+    });
+    await withReplicas([hanging, healthy(), healthy(), healthy()], async (...replicas) => {
+      const set = replicas.map(({ port }, index) => aBalancerReplica(port, index + 1));
+      await withBalancer(
+        set,
+        async (balancer) => {
+          for (let turn = 0; turn < 40; turn += 1) await fetch(balancer.url, { method: 'POST' });
+          hangs = true;
+          // On a busy machine answers take longer, and a request must outlast them.
+          let patienceMs = 1_000;
+          while (!/"replica":1,"msg":"A replica answers nothing/.test(balancer.output)) {
+            const signal = AbortSignal.timeout(patienceMs);
+            const isAnswered = await fetch(balancer.url, { method: 'POST', signal }).then(
+              () => true,
+              () => false,
+            );
+            if (!isAnswered) patienceMs *= 1.2;
+          }
+          expect(balancer.link.of('suspect').some(({ replicaId, reason }) => replicaId === 1 && reason === 'silent')).toBe(true);
+          await balancer.link.idle();
+        },
+        { policy: 'round_robin' },
+      );
+    });
+  });
+
   test('and stops taking an upload gives 504', async () => {
     await alone(
       rawReplica((socket) => socket.pause()),
