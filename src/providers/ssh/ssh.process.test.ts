@@ -130,6 +130,7 @@ test('without isolation a taken port is refused, or replaced if the program foll
     expect(check.details[0]?.[1]).toMatch(
       /isolation: none.*not userns: it has no unshare, setpriv, ip|not root: it has no unshare, setpriv, ip/,
     );
+    expect(check.details[0]?.[1]).toMatch(/; system call filter: none: it needs an isolation; limits: .*; none on the disk$/);
     expect(check.remedies).toContainEqual(expect.stringMatching(/^lab\/h1: Install util-linux and iproute2 there/));
     const first = provider.remote(await create('a', {}, { ports: [18_080] }));
     expect(first.environment['SVC_REPLICA_PORT']).toBeUndefined();
