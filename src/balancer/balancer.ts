@@ -1,6 +1,7 @@
 import type { BalancerCommand, BalancerReplica, BalancerReport, ReplicasCommand, SuspectReason } from '../domain/balancer-link.ts';
 import { outcomesSince } from '../domain/outcomes.ts';
 import type { Clock } from '../shared/clock.ts';
+import { systemRandom } from '../shared/random.ts';
 import { codeVersion } from '../shared/version.ts';
 import { messageOf } from '../shared/errors.ts';
 import type { Logger } from '../shared/log.ts';
@@ -95,7 +96,7 @@ export class Balancer {
     this.#board = Board.create(config.threads);
     this.#slots = new Slots(this.#board);
     this.#totals = new TrafficTotals(this.#board);
-    this.#stallWatch = new StallWatch(this.#board);
+    this.#stallWatch = new StallWatch(this.#board, systemRandom);
     this.#metrics = new BalancerMetrics({
       config,
       clock: deps.clock,

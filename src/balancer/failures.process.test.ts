@@ -281,6 +281,38 @@ describe('a replica that hangs', () => {
     );
   });
 
+  test('and whose clients give up one after another is passed over', async () => {
+    let hangs = false;
+    const hanging = httpReplica((incoming, response) => {
+      incoming.resume();
+      if (!hangs) response.end();
+    });
+    await withReplicas([hanging, healthy(), healthy(), healthy()], async (...replicas) => {
+      const set = replicas.map(({ port }, index) => aBalancerReplica(port, index + 1));
+      await withBalancer(
+        set,
+        async (balancer) => {
+          for (let turn = 0; turn < 40; turn += 1) await fetch(balancer.url, { method: 'POST' });
+          hangs = true;
+          // On a busy machine answers take longer, and a request must outlast them.
+          let patienceMs = 1_000;
+          const isPassedOver = (): boolean => /"replica":1,"msg":"A replica answers nothing/.test(balancer.output);
+          for (let turn = 0; turn < 80 && !isPassedOver(); turn += 1) {
+            const signal = AbortSignal.timeout(patienceMs);
+            const isAnswered = await fetch(balancer.url, { method: 'POST', signal }).then(
+              () => true,
+              () => false,
+            );
+            if (!isAnswered) patienceMs += 200;
+          }
+          expect(isPassedOver()).toBe(true);
+          await balancer.link.idle();
+        },
+        { policy: 'round_robin' },
+      );
+    });
+  });
+
   test('and stops taking an upload gives 504', async () => {
     await alone(
       rawReplica((socket) => socket.pause()),

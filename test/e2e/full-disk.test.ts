@@ -95,6 +95,23 @@ test.skipIf(!isRoot)('a controller killed on a disk without inodes restarts and 
   });
 });
 
+test.skipIf(!isRoot)('other replicas serve while one fills the disk, and its removal frees it', async () => {
+  await withServiceOnDisk('size=220m', async (svc, disk) => {
+    const { endpoint } = await svc.service('hello');
+    const filler = svc.file('filler.yaml', 'service: {}\nresources:\n  ports: 8080\nrun: cat /dev/zero > junk; sleep 100000\n');
+    await svc.ok(['serve', 'up', filler, '-n', 'filler', '--no-wait']);
+    await waitFor('the disk to be full', () => statfsSync(disk).bavail < 16);
+    for (let count = 0; count < 200; count += 1) expect((await fetch(endpoint)).status).toBe(200);
+    const warning = /is full or nearly full/;
+    await waitFor('the warning', async () => warning.test(await svc.ok(['serve', 'status'])));
+    expect((await svc.service('hello')).replicas.map(({ status }) => status)).toEqual(['READY', 'READY']);
+    await svc.ok(['serve', 'down', 'filler', '-y']);
+    await waitFor('free space', () => statfsSync(disk).bavail > 1_000);
+    expect((await fetch(endpoint)).status).toBe(200);
+    await svc.ok(['serve', 'down', 'hello', '-y']);
+  });
+});
+
 for (const { what, processesOf } of [
   { what: 'reconciler', processesOf: reconcilersOf },
   { what: 'balancer', processesOf: balancersOf },

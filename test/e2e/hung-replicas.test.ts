@@ -1,3 +1,5 @@
+import { readlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { withSvc, type Svc } from '../support/e2e.ts';
 import { outcomes, openLoad } from '../support/load.ts';
@@ -69,6 +71,52 @@ test('a program that goes on before its replacement is ready serves, and the rep
     const expected = ['1 READY', '2 READY', '3 TERMINATED'];
     const isOver = async (): Promise<boolean> => (await states(svc)).join() === expected.join();
     await waitFor('the surplus replica to end', isOver, { timeoutMs: 60_000, describe: () => states(svc) });
+    await svc.end();
+  });
+});
+
+/** Answers probes always, and other requests until the file `hang` exists. */
+const hangingServer = `
+import os, time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+    def do_POST(self):
+        while os.path.exists("hang"):
+            time.sleep(0.2)
+        self.do_GET()
+    def log_message(self, *args):
+        pass
+ThreadingHTTPServer(("", 8080), Handler).serve_forever()
+`;
+
+test('a replica that hangs all requests but no probe is replaced, at two requests a second', async () => {
+  await withSvc(async (svc) => {
+    const lines = hangingServer.trim().replaceAll(/^/gm, '  ');
+    const file = svc.file(
+      'service.yaml',
+      `service:\n  readiness_probe: /\n  replicas: 3\nresources:\n  ports: 8080\nrun: |\n  cat > server.py <<EOF\n${lines}\n  EOF\n  exec python3 server.py\n`,
+    );
+    await svc.ok(['serve', 'up', file, '-n', 'web']);
+    const { endpoint } = await svc.ready('web', 3);
+    const post = (): Promise<unknown> => fetch(endpoint, { method: 'POST', signal: AbortSignal.timeout(3_000) }).catch(() => undefined);
+    for (let count = 0; count < 30; count += 1) await post();
+    const [first] = programsOf(svc.home, /server\.py/);
+    if (first === undefined) throw new Error('no replica runs');
+    writeFileSync(join(readlinkSync(`/proc/${first.pid}/cwd`), 'hang'), '');
+    const hungAt = Date.now();
+    const replaced = async (): Promise<boolean> => {
+      await post();
+      const { replicas } = await svc.service('web');
+      return replicas.some(({ status }) => status === 'FAILED_PROBING') && replicas.filter(({ status }) => status === 'READY').length === 3;
+    };
+    await waitFor('the hung replica to be replaced', replaced, { timeoutMs: 400_000, everyMs: 300, describe: () => states(svc) });
+    printFigures('a hung replica at low traffic', { 'replaced after, ms': Date.now() - hungAt });
+    const { reason } = (await svc.service('web')).replicas.find(({ status }) => status === 'FAILED_PROBING') ?? {};
+    expect(reason).toMatch(/^Replica \d passes its probes, but its last \d+ requests failed for \d+ s \(\d+ hung, 0 broke off\)/);
     await svc.end();
   });
 });

@@ -14,7 +14,7 @@ const msPerTick = 100;
 /** 64 bytes: threads that write in parallel must not write to the same cache line. */
 const cellsOfCacheLine = 16;
 
-const common = { generation: 0, threads: 1, markedUntil: 2, budget: 3, shortages: 5, turns: 6, roomsMade: 7 } as const;
+const common = { generation: 0, threads: 1, markedUntil: 2, budget: 3, shortages: 5, turns: 6, roomsMade: 7, usualMs: 8 } as const;
 const budgetCells = 2;
 
 const ofThread = {
@@ -59,6 +59,7 @@ const ofSlot = {
   cutOff: 9,
   brokenSince: 10,
   brokenAt: 11,
+  allHung: 12,
 } as const;
 
 type SlotFigure = keyof typeof ofSlot;
@@ -113,6 +114,14 @@ export class Board {
     return sum;
   }
 
+  /** The highest value of all rows; `first` is the cell of thread 0. */
+  highestOfRows(first: number): number {
+    let highest = 0;
+    for (let thread = 0, at = first; thread < this.threads; thread += 1, at += rowFigures * replicaSlots)
+      highest = Math.max(highest, Atomics.load(this.cells, at));
+    return highest;
+  }
+
   sumOfThreads(figure: ThreadFigure): number {
     let sum = 0;
     for (let thread = 0; thread < this.threads; thread += 1) sum += Atomics.load(this.cells, this.threadCell(figure, thread));
@@ -147,6 +156,15 @@ export class Board {
       if (found === known) return;
       known = found;
     }
+  }
+
+  /** The usual time from a request to the first byte at the slowest replica, ms; 0 while unknown. */
+  get usualMs(): number {
+    return Atomics.load(this.cells, common.usualMs);
+  }
+
+  set usualMs(ms: number) {
+    Atomics.store(this.cells, common.usualMs, ms);
   }
 
   /** How often a thread lacked open files and had no idle connection to close; wraps around at 2^32. */

@@ -13,6 +13,7 @@ export class SharedHealthRecord implements HealthRecord {
   readonly #cutOff: number;
   readonly #brokenSince: number;
   readonly #brokenAt: number;
+  readonly #allHung: number;
 
   constructor(board: Board, slot: number) {
     this.#cells = board.cells;
@@ -25,6 +26,7 @@ export class SharedHealthRecord implements HealthRecord {
     this.#cutOff = board.slotCell('cutOff', slot);
     this.#brokenSince = board.slotCell('brokenSince', slot);
     this.#brokenAt = board.slotCell('brokenAt', slot);
+    this.#allHung = board.slotCell('allHung', slot);
   }
 
   countFailure(): number {
@@ -33,6 +35,11 @@ export class SharedHealthRecord implements HealthRecord {
 
   countBroken(how: 'hung' | 'cutOff'): void {
     Atomics.add(this.#cells, how === 'hung' ? this.#hung : this.#cutOff, 1);
+    if (how === 'hung') Atomics.add(this.#cells, this.#allHung, 1);
+  }
+
+  get allHung(): number {
+    return Atomics.load(this.#cells, this.#allHung);
   }
 
   get hung(): number {

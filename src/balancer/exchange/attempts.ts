@@ -180,6 +180,11 @@ export class Attempt {
     this.#awaitedSince = undefined;
   }
 
+  /** The client disconnected. `at`: ms since the request's arrival. */
+  recordGivenUp(at: number): void {
+    if (this.#awaitedSince !== undefined) this.replica.recordGivenUp(at - this.#awaitedSince);
+  }
+
   release(response: ResponseHead, isRequestSent: boolean): void {
     this.stream?.release(response, isRequestSent);
     this.stream = undefined;

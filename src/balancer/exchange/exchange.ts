@@ -114,6 +114,7 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
   /** The client disconnected: the replica can stop its work. */
   clientGone(): void {
     if (this.#phase === 'done') return;
+    this.#attempt?.recordGivenUp(this.#elapsed());
     this.#dropAttempt();
     this.#close('client_gone');
   }
@@ -187,8 +188,7 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
     try {
       if (stream !== undefined) return this.#send(stream);
       judgeDialError(this.#context, attempt, error);
-      const { config } = this.#context;
-      const otherwise = isOwnShortage(error) ? own.overloaded(config) : own.noReadyReplica(config);
+      const otherwise = (isOwnShortage(error) ? own.overloaded : own.noReadyReplica)(this.#context.config);
       return this.#next({ how: 'unreached', wasReused: false }, otherwise);
     } catch (unexpected) {
       this.#context.crashed(unexpected);

@@ -1,6 +1,7 @@
 import type { BalancerReplica } from '../../domain/balancer-link.ts';
-import { tickOf, type Board, type BoardRow } from '../board/board.ts';
+import { msOf, tickOf, type Board, type BoardRow } from '../board/board.ts';
 import { SharedHealthRecord } from '../board/health-record.ts';
+import { hasHung } from './hung-series.ts';
 import { PassiveHealth } from './passive-health.ts';
 import type { Candidate } from '../policy/policies.ts';
 import type { ReplicaServices } from './replica-pool.ts';
@@ -37,6 +38,7 @@ export class Replica implements Candidate {
   readonly #services: ReplicaServices;
   #reported: SlottedReplica;
   readonly #allInFlight: number;
+  readonly #allLastSeenAt: number;
   readonly #lastChoice: number;
   readonly #isStalled: number;
   readonly #isGivenUp: number;
@@ -59,6 +61,7 @@ export class Replica implements Candidate {
     this.health = new PassiveHealth(new SharedHealthRecord(board, slot));
     this.streams = new ReplicaStreams(reported.address, services);
     this.#allInFlight = board.rowCell('inFlight', 0, slot);
+    this.#allLastSeenAt = board.rowCell('lastSeenAt', 0, slot);
     this.#lastChoice = board.slotCell('lastChoice', slot);
     this.#isStalled = board.slotCell('isStalled', slot);
     this.#isGivenUp = board.slotCell('isGivenUp', slot);
@@ -182,6 +185,13 @@ export class Replica implements Candidate {
   markSeen(): void {
     this.#cells[this.#lastSeenAt] = this.#tick;
     if (this.isStalled) Atomics.store(this.#cells, this.#isStalled, 0);
+  }
+
+  /** Its client gives up a request that has waited `ms` for the first byte. */
+  recordGivenUp(ms: number): void {
+    const { deadlines } = this.#services;
+    const silentMs = deadlines.machineNow - msOf(this.#board.highestOfRows(this.#allLastSeenAt));
+    if (hasHung(Math.min(ms, silentMs), this.#board.usualMs)) this.health.recordBroken(deadlines.now, 'hung');
   }
 
   get #tick(): number {

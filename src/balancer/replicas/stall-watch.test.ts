@@ -3,10 +3,12 @@ import { type ReplicaActivity, StallDetector, isGivenUp, silenceOf } from './sta
 
 /** Replicas that answer ten requests each second, each in 50 ms; a test's changes stay in force. */
 function aService(count: number) {
-  const detector = new StallDetector();
+  const detector = new StallDetector(() => 0.5);
   let now = 0;
   const all: { -readonly [Key in keyof ReplicaActivity]: ReplicaActivity[Key] }[] = Array.from({ length: count }, (_, slot) => ({
     slot,
+    hung: 0,
+    allHung: 0,
     unanswered: 2,
     silentSince: 0,
     answers: 0,
@@ -26,7 +28,10 @@ function aService(count: number) {
         replica.silentSince = now;
         replica.isStalled = false;
       }
-      stalled = detector.judge(all, now);
+      stalled = detector.judge(
+        all.map((replica) => ({ ...replica })),
+        now,
+      );
       for (const replica of all) replica.isStalled = stalled.includes(replica.slot);
     }
     return stalled;
@@ -118,15 +123,54 @@ test('one request marks an ejected silent replica, in addition to the half passe
 });
 
 test('silence is long after four times the usual time, and at least a second', () => {
-  const waiting = { slot: 0, unanswered: 1, silentSince: 0, answers: 1, usualMs: 0, isEjected: false, isStalled: false };
+  const waiting = {
+    slot: 0,
+    hung: 0,
+    allHung: 0,
+    unanswered: 1,
+    silentSince: 0,
+    answers: 1,
+    usualMs: 0,
+    isEjected: false,
+    isStalled: false,
+  };
   expect([silenceOf(waiting, 0, 999), silenceOf(waiting, 0, 1_000)]).toEqual(['none', 'long']);
   expect([silenceOf(waiting, 2_000, 7_999), silenceOf(waiting, 2_000, 8_000)]).toEqual(['noticeable', 'long']);
   expect(silenceOf({ ...waiting, unanswered: 0 }, 0, 60_000)).toBe('none');
 });
 
 test('requests at a hung replica fail later while no other replica serves', () => {
-  const waiting = { slot: 0, unanswered: 1, silentSince: 0, answers: 1, usualMs: 50, isEjected: false, isStalled: false };
+  const waiting = {
+    slot: 0,
+    hung: 0,
+    allHung: 0,
+    unanswered: 1,
+    silentSince: 0,
+    answers: 1,
+    usualMs: 50,
+    isEjected: false,
+    isStalled: false,
+  };
   expect([999, 1_000].map((now) => isGivenUp(waiting, 50, now, true))).toEqual([false, true]);
   expect([14_999, 15_000].map((now) => isGivenUp(waiting, 50, now, false))).toEqual([false, true]);
   expect(isGivenUp(waiting, 5_000, 19_999, false)).toBe(false);
+});
+
+test('two hung requests in a row mark a replica while others answer dozens', () => {
+  const { pass, silent, change } = aService(3);
+  pass(1_000);
+  silent.add(1);
+  change(1, { unanswered: 0, hung: 1, allHung: 1 });
+  expect(pass(2_000)).toEqual([]);
+  change(1, { hung: 2, allHung: 2 });
+  expect(pass(2_000)).toEqual([1]);
+});
+
+test('hung requests mark no replica when as many hang at the others', () => {
+  const { pass, silent, change } = aService(2);
+  for (const slot of [0, 1]) silent.add(slot);
+  for (let hung = 1; hung < 20; hung += 1) {
+    for (const slot of [0, 1]) change(slot, { unanswered: 0, hung, allHung: hung, answers: 1 });
+    expect(pass(1_000)).toEqual([]);
+  }
 });

@@ -1,7 +1,9 @@
 import type { BrokenReplicas, SuspectReason } from '../../domain/balancer-link.ts';
+import type { Random } from '../../shared/random.ts';
 import { type Board, msOf } from '../board/board.ts';
 import type { SlottedReplica } from './replica.ts';
 import { SharedHealthRecord } from '../board/health-record.ts';
+import { HungSeries, timesUsual, type HungCounts } from './hung-series.ts';
 import { PassiveHealth } from './passive-health.ts';
 
 /** A mark outlasts the interval between two checks. */
@@ -16,18 +18,21 @@ interface StallFindings {
 /** Marks silent replicas by the threads' counts. Runs on the main thread, which serves no requests. */
 export class StallWatch {
   readonly #board: Board;
-  readonly #detector = new StallDetector();
+  readonly #detector: StallDetector;
 
-  constructor(board: Board) {
+  constructor(board: Board, random: Random) {
     this.#board = board;
+    this.#detector = new StallDetector(random);
   }
 
   /** The replicas whose last requests all got no complete response; undefined: none. `now`: monotonic ms. */
   broken(replicas: readonly SlottedReplica[], now: number): BrokenReplicas | undefined {
     const found = replicas.flatMap(({ id, slot }) => {
-      const { isStalled, unanswered, silentSince: since } = this.#activityOf(slot, now);
+      const activity = this.#activityOf(slot, now);
+      const { isStalled, unanswered, silentSince: since } = activity;
       const health = new PassiveHealth(new SharedHealthRecord(this.#board, slot));
       const broken = health.broken({ waiting: isStalled ? unanswered : 0, since, now });
+      if (broken?.cutOff === 0 && this.#detector.chanceOf(activity, now) > leastChance) return [];
       return broken === undefined ? [] : [[id, broken] as const];
     });
     return found.length === 0 ? undefined : Object.fromEntries(found);
@@ -57,6 +62,7 @@ export class StallWatch {
   #judgeSilence(replicas: readonly SlottedReplica[], now: number): StallFindings['suspects'] {
     const activities = replicas.map(({ slot }) => this.#activityOf(slot, now));
     const usualMs = Math.max(0, ...activities.map((activity) => activity.usualMs));
+    this.#board.usualMs = usualMs;
     // Before the first answer, the usual time is unknown.
     const isUsualKnown = activities.some(({ answers }) => answers !== 0);
     const isAnyServing = replicas.some(({ state }) => state === 'serving');
@@ -87,45 +93,50 @@ export class StallWatch {
       usualMs = Math.max(usualMs, row('answerMs'));
       lastSeenAt = Math.max(lastSeenAt, row('lastSeenAt'));
     }
+    const record = new SharedHealthRecord(this.#board, slot);
     return {
       slot,
+      hung: record.hung,
+      allHung: record.allHung,
       unanswered,
       silentSince: unanswered === 0 ? now : msOf(Math.max(lastSeenAt, waitingSince)),
       answers,
       usualMs,
-      isEjected: new SharedHealthRecord(this.#board, slot).ejectedUntil > now,
+      isEjected: record.ejectedUntil > now,
       isStalled: cells[this.#board.slotCell('isStalled', slot)] !== 0,
     };
   }
 }
 
 /** The state of one replica at a moment. Times are monotonic ms. */
-export interface ReplicaActivity {
-  readonly slot: number;
-  /** Requests sent there without a byte of response so far. */
-  readonly unanswered: number;
+export interface ReplicaActivity extends HungCounts {
   /** Start of the silence; meaningless when `unanswered` is 0. */
   readonly silentSince: number;
-  /** Number of first bytes so far; wraps around at 2^32. */
-  readonly answers: number;
   /** The usual time from a request to the first byte, ms; 0 while unknown. */
   readonly usualMs: number;
   readonly isEjected: boolean;
-  /** It was found silent, and sent no byte since. */
-  readonly isStalled: boolean;
 }
 
 /** Shorter silence is ignored, however the other replicas respond. */
 const leastSilenceMs = 1_000;
-/** Silence this many times longer than the others' usual time is too long. */
-const timesUsual = 4;
 /** One slow request may just be a hard one. It is enough for a replica that is ejected or on trial. */
 const leastUnanswered = 2;
 const leastUnansweredOnTrial = 1;
 /** With fewer answers of other replicas meanwhile, the normal time is unknown. */
 const leastAnswers = 3;
-/** A stalled replica without pending requests (its clients disconnected) gets another try after this time. */
+/**
+ * A stalled replica without pending requests (its clients disconnected) gets another try after this time, and after a
+ * random number of requests to other replicas. Without chance, its turn can come with the same kind of request each time.
+ */
 const restMs = 10_000;
+/** It gets the try at the latest after this time, when a service has almost no requests. */
+const longestRestMs = 300_000;
+/** The random number is at most so many times the number of replicas. */
+const turnsAtRest = 2;
+/** A series of hung requests that a sound replica has with a higher chance does not mark the replica. */
+const leastChanceToPassOver = 1e-3;
+/** A replacement costs a machine. With 10,000 series a day, a sound replica would be reported once in 100 days. */
+const leastChance = 1e-6;
 
 /**
  * `noticeable`: worth a probe. `long`: longer than answers take. `usualMs` is of the slowest replica, so one that
@@ -156,6 +167,8 @@ interface Memory {
   /** Answers of all other replicas when the silence began. */
   othersBefore: number;
   stalledAt: number | undefined;
+  /** How many requests end at other replicas before this one gets another try; see `HungSeries.othersOf`. */
+  restsUntil: number;
 }
 
 /**
@@ -170,19 +183,42 @@ export class StallDetector {
   readonly #memories = new Map<number, Memory>();
   /** Replicas that got another try and have not answered since, by slot: their number of answers at that time. */
   readonly #onTrial = new Map<number, number>();
+  readonly #series = new HungSeries();
+  readonly #random: Random;
+  /** Hung requests in a row for which a replica was already passed over, by slot. */
+  readonly #judged = new Map<number, number>();
+
+  constructor(random: Random) {
+    this.#random = random;
+  }
+
+  /** See `HungSeries`. */
+  chanceOf(activity: ReplicaActivity, now: number): number {
+    return this.#series.chanceOf(activity, now);
+  }
 
   /** The slots of replicas to pass over from now on, longest silence first. Call it several times a second. */
   judge(all: readonly ReplicaActivity[], now: number): readonly number[] {
+    this.#series.observe(all, now);
     const total = all.reduce((sum, { answers }) => (sum + answers) | 0, 0);
     const suspects = all.filter((activity) => this.#isSuspect(activity, all, (total - activity.answers) | 0, now));
     const room = Math.max(0, Math.floor(all.length / 2) - all.filter(({ isEjected }) => isEjected).length);
     const passedOver = suspects.filter(({ isEjected }) => !isEjected).toSorted((a, b) => a.silentSince - b.silentSince);
     // An ejected replica gets no requests already; the mark lets its requests move to others.
     const stalled = [...suspects.filter(({ isEjected }) => isEjected), ...passedOver.slice(0, room)];
+    for (const { slot, hung } of stalled) {
+      this.#judged.set(slot, hung);
+      this.#series.recordPassedOver(slot);
+    }
     for (const [slot, memory] of this.#memories) {
-      if (stalled.some((activity) => activity.slot === slot)) memory.stalledAt ??= now;
-      else memory.stalledAt = undefined;
-      if (!all.some((activity) => activity.slot === slot)) this.#memories.delete(slot);
+      if (!stalled.some((activity) => activity.slot === slot)) memory.stalledAt = undefined;
+      else if (memory.stalledAt === undefined) {
+        memory.stalledAt = now;
+        memory.restsUntil = this.#series.othersOf(slot) + Math.ceil((1 - this.#random()) * turnsAtRest * all.length);
+      }
+      if (all.some((activity) => activity.slot === slot)) continue;
+      this.#memories.delete(slot);
+      this.#judged.delete(slot);
     }
     return stalled.map(({ slot }) => slot);
   }
@@ -192,19 +228,29 @@ export class StallDetector {
     const memory = this.#memories.get(slot);
     if (this.#onTrial.get(slot) !== answers) this.#onTrial.delete(slot);
     if (memory?.stalledAt !== undefined && isStalled && unanswered === 0) {
-      const isResting = now - memory.stalledAt < restMs;
+      const restedMs = now - memory.stalledAt;
+      const isResting = restedMs < restMs || (restedMs < longestRestMs && this.#series.othersOf(slot) < memory.restsUntil);
       if (!isResting) this.#onTrial.set(slot, answers);
       return isResting;
     }
     if (unanswered === 0 || memory === undefined || silentSince !== memory.silentSince) {
-      this.#memories.set(slot, { silentSince, othersBefore: others, stalledAt: isStalled ? memory?.stalledAt : undefined });
-      return isStalled && unanswered > 0 && memory?.stalledAt !== undefined;
+      const { stalledAt, restsUntil = 0 }: Partial<Memory> = isStalled ? (memory ?? {}) : {};
+      this.#memories.set(slot, { silentSince, othersBefore: others, stalledAt, restsUntil });
+      return this.#isSeriesNew(activity, now) || (isStalled && unanswered > 0 && memory?.stalledAt !== undefined);
     }
-    if (isStalled && memory.stalledAt !== undefined) return true;
+    if ((isStalled && memory.stalledAt !== undefined) || this.#isSeriesNew(activity, now)) return true;
     const usual = Math.max(0, ...all.map((other) => (other.slot === slot || other.isStalled ? 0 : other.usualMs)));
     const isLong = now - silentSince >= Math.max(leastSilenceMs, timesUsual * usual);
     const answered = (others - memory.othersBefore) | 0;
     const least = isEjected || this.#onTrial.has(slot) ? leastUnansweredOnTrial : leastUnanswered;
     return isLong && unanswered >= least && answered >= Math.max(leastAnswers, unanswered);
+  }
+
+  /** A request more has hung, and so many in a row are no chance, or the replica was on trial. */
+  #isSeriesNew(activity: ReplicaActivity, now: number): boolean {
+    const { slot, hung } = activity;
+    const judged = Math.min(hung, this.#judged.get(slot) ?? 0);
+    this.#judged.set(slot, judged);
+    return hung > judged && (this.#onTrial.has(slot) || this.#series.chanceOf(activity, now) <= leastChanceToPassOver);
   }
 }

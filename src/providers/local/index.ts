@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { statfsSync } from 'node:fs';
-import { availableParallelism, totalmem, userInfo } from 'node:os';
+import { availableParallelism, machine as processor, totalmem, userInfo } from 'node:os';
 import { createServer } from 'node:net';
 import type { LocalConfig, LocalRegion } from '../../domain/config.ts';
 import { type Gpu, describeGpus, matchingGpus } from '../../domain/gpus.ts';
@@ -24,13 +24,14 @@ import {
 } from '../provider.ts';
 import type { ProviderContext } from '../registry.ts';
 import { findGpus, type LocalFacts, localOffers } from './offers.ts';
-import { type IsolationChoice, type IsolationContext, chooseIsolation, findLimits } from './isolation.ts';
+import { type IsolationChoice, type IsolationContext, chooseIsolation, findLimits, hasPerl } from './isolation.ts';
 import { machineEnvironment } from '../machine-environment.ts';
 import { withHomeLock } from '../home-lock.ts';
 import { type MachineRecord, MachineStore } from './machine-store.ts';
 import { reclaimOf, refuseByZone, runningUntil } from './spot-zones.ts';
 import { endProcesses, tearDown } from './teardown.ts';
 import { isolationNames, outboundNames } from '../../remote/isolation/kinds.ts';
+import { describeFilter, filterRemedies } from '../../remote/isolation/filter-report.ts';
 import { describeLimits, limitsRemedies } from '../../remote/isolation/limits.ts';
 import type { Random } from '../../shared/random.ts';
 import { bytesPerGb } from '../../shared/units.ts';
@@ -243,15 +244,17 @@ async function checkLocal(context: IsolationContext, settings: LocalConfig): Pro
     if (!(error instanceof SvcError)) throw error;
     return { enabled: false, summary: error.message, remedies: [error.hint], details: facts, sharedPorts: undefined };
   }
+  const filter = { isolation: choice.kind, arch: processor(), hasPerl: await hasPerl(context) };
   return {
     enabled: true,
     summary: `this computer; isolation: ${choice.kind}${choice.isForced ? ' (as set)' : ''}, outbound: ${choice.outbound}`,
-    remedies: [...choice.remedies, ...limitsRemedies(limits, user)],
+    remedies: [...choice.remedies, ...filterRemedies(filter), ...limitsRemedies(limits, user)],
     details: [
       ['isolation', isolationNames[choice.kind]],
       ...choice.refused.map(([name, why]) => [`not ${name}`, why] as const),
       ['outbound', outboundNames[choice.outbound]],
-      ['limits', describeLimits(limits, user)],
+      ['system call filter', describeFilter(filter)],
+      ['limits', describeLimits(limits, user, choice.kind)],
       ...facts,
     ],
     sharedPorts: choice.kind === 'none' ? whyNotIsolated(choice) : undefined,

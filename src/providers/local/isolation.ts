@@ -82,6 +82,12 @@ export async function findLimits({ clock }: Pick<IsolationContext, 'clock'>): Pr
   return readLimits(controllers, lack ?? 'delegation');
 }
 
+/** Whether machines find Perl. They search for it in the same folders. */
+export async function hasPerl({ clock }: Pick<IsolationContext, 'clock'>): Promise<boolean> {
+  const argv = ['sh', '-c', 'command -v perl'];
+  return (await runCommand(argv, { env: wholeEnv(), clock, timeoutMs: tryTimeoutMs })).exitCode === 0;
+}
+
 /** Removes the try's folder if the trying process was killed meanwhile. */
 const thenTidy = `
 "$@"

@@ -331,7 +331,8 @@ test('check reports isolation, outbound access, GPUs and regions', async () => {
         details: [
           ['isolation', expect.stringContaining('SVC_REPLICA_PORT')],
           ['outbound', 'direct'],
-          ['limits', expect.any(String)],
+          ['system call filter', 'none: it needs an isolation'],
+          ['limits', expect.stringMatching(/; none on the disk$/)],
           ['GPUs', 'none'],
           ['regions', 'a, b (refusing)'],
         ],

@@ -1,5 +1,6 @@
 import { describeGpus } from '../../domain/gpus.ts';
 import type { FoundIsolation } from '../../remote/isolation/find-isolation.ts';
+import { describeFilter, filterRemedies } from '../../remote/isolation/filter-report.ts';
 import { isolationNames, outboundNames } from '../../remote/isolation/kinds.ts';
 import { describeLimits, limitsRemedies } from '../../remote/isolation/limits.ts';
 import type { Clock } from '../../shared/clock.ts';
@@ -57,11 +58,13 @@ async function findOut(host: Host, isolation: SshCheck['isolation'], late: Promi
     if (unfit !== undefined) return { isUsable: false, text: `${unfit.why} (${text})`, remedies: [`${host.name}: ${unfit.remedy}`] };
     const found = await Promise.race([isolation(host, state), late]);
     if (found === undefined) return { isUsable: true, text: `${text}; isolation: not tried yet`, remedies: [] };
+    const { arch, tools, limits, user } = state.facts;
+    const filter = { isolation: found.kind, arch, hasPerl: tools.has('perl') };
     const refused = found.refused.map(([name, why]) => `; not ${name}: ${why}`).join('');
     return {
       isUsable: true,
-      text: `${text}; isolation: ${isolationNames[found.kind]}, outbound: ${outboundNames[found.outbound]}${found.kind === 'none' ? refused : ''}; limits: ${describeLimits(state.facts.limits, state.facts.user)}`,
-      remedies: [...isolationRemedies(found, state.facts), ...limitsRemedies(state.facts.limits, state.facts.user)].map(
+      text: `${text}; isolation: ${isolationNames[found.kind]}, outbound: ${outboundNames[found.outbound]}${found.kind === 'none' ? refused : ''}; system call filter: ${describeFilter(filter)}; limits: ${describeLimits(limits, user, found.kind)}`,
+      remedies: [...isolationRemedies(found, state.facts), ...filterRemedies(filter), ...limitsRemedies(limits, user)].map(
         (remedy) => `${host.name}: ${remedy}`,
       ),
     };

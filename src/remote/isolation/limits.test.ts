@@ -7,16 +7,26 @@ test('limits are written in the units of the kernel', () => {
 });
 
 test.for<readonly [controllers: string, lack: string, text: string, remedy: string]>([
-  ['cpu io memory pids', '', 'CPUs, memory, processes', ''],
+  ['cpu io memory pids', '', 'memory, CPUs, processes', ''],
   ['memory pids', 'cpu', 'memory, processes; none on CPUs: the cpu controller is not delegated', 'Delegate=cpu memory pids'],
-  ['', 'v2', 'none on memory and CPUs: this system has no cgroup v2', 'systemd.unified_cgroup_hierarchy=1'],
-  ['', 'linger', 'none on memory and CPUs: systemd would end the groups of ada at logout', 'sudo loginctl enable-linger ada'],
-  ['', 'delegation', 'none on memory and CPUs: no control group is delegated to this user', 'sudo loginctl enable-linger ada'],
+  ['', 'v2', 'processes; none on memory, CPUs: this system has no cgroup v2', 'systemd.unified_cgroup_hierarchy=1'],
+  ['', 'linger', 'processes; none on memory, CPUs: systemd would end the groups of ada at logout', 'sudo loginctl enable-linger ada'],
+  ['', 'delegation', 'processes; none on memory, CPUs: no control group is delegated to this user', 'sudo loginctl enable-linger ada'],
 ])('the report "%s" with the lack "%s" is explained', ([controllers, lack, text, remedy]) => {
   const found = readLimits(controllers, lack);
-  expect(describeLimits(found, 'ada')).toBe(text);
+  expect(describeLimits(found, 'ada', 'userns')).toBe(`${text}; none on the disk`);
   expect(limitsRemedies(found, 'ada').join()).toContain(remedy);
   expect(limitsRemedies(found, 'ada')).toHaveLength(remedy === '' ? 0 : 1);
+});
+
+test.each([
+  ['ada', 'none'],
+  ['root', 'root'],
+  ['root', 'bwrap'],
+] as const)('without groups, the processes of %s in isolation %s have no limit', (user, isolation) => {
+  expect(describeLimits(readLimits('', 'v2'), user, isolation)).toBe(
+    'none on memory, CPUs, processes: this system has no cgroup v2; none on the disk',
+  );
 });
 
 test('OOM kills and the limit are read from the group that the machine recorded', async () => {

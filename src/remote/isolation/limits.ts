@@ -1,6 +1,7 @@
 import type { MachineLimits } from '../../domain/machine-limits.ts';
 import { bytesPerGb } from '../../shared/units.ts';
 import type { MemoryKills, Remote } from '../remote.ts';
+import type { IsolationKind } from './kinds.ts';
 
 /** The limits that a computer can enforce, as `src/node/limits.sh report` found them. */
 export interface FoundLimits {
@@ -47,14 +48,27 @@ function lackOf(lack: string, user: string): Lack {
   }
 }
 
-const controllerNames: Readonly<Record<string, string>> = { memory: 'memory', cpu: 'CPUs', pids: 'processes' };
+/** By controllers of cgroup v2. */
+const resources = [
+  ['memory', 'memory'],
+  ['cpu', 'CPUs'],
+  ['pids', 'processes'],
+] as const;
 
-/** The limits that work, for `svc check`, and why others do not. */
-export function describeLimits({ controllers, lack }: FoundLimits, user: string): string {
-  const works = controllers.map((name) => controllerNames[name] ?? name).join(', ');
-  const why = lack === undefined ? '' : lackOf(lack, user).why;
-  if (works === '') return `none on memory and CPUs: ${why}`;
-  return why === '' ? works : `${works}; none on CPUs: ${why}`;
+/** The limits that work in the isolation, for `svc check`, and why others do not. No kind of isolation bounds the disk. */
+export function describeLimits({ controllers, lack }: FoundLimits, user: string, isolation: IsolationKind): string {
+  // Without a group, the kernel bounds the processes of each user namespace, but not root's.
+  const isCounted = user !== 'root' && (isolation === 'userns' || isolation === 'bwrap');
+  const works = (controller: string): boolean => controllers.includes(controller) || (controller === 'pids' && isCounted);
+  const names = (some: readonly (typeof resources)[number][]): string => some.map(([, name]) => name).join(', ');
+  const missing = names(resources.filter(([controller]) => !works(controller)));
+  return [
+    names(resources.filter(([controller]) => works(controller))),
+    missing === '' ? '' : `none on ${missing}${lack === undefined ? '' : `: ${lackOf(lack, user).why}`}`,
+    'none on the disk',
+  ]
+    .filter((part) => part !== '')
+    .join('; ');
 }
 
 /** Empty when every limit works. */
