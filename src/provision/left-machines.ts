@@ -1,4 +1,4 @@
-import type { ListedMachine, Provider } from '../providers/provider.ts';
+import type { ListedMachine, ListOptions, Provider } from '../providers/provider.ts';
 import type { Clock } from '../shared/clock.ts';
 import { withDeadline } from '../shared/deadline.ts';
 import { messageOf, SvcError } from '../shared/errors.ts';
@@ -20,6 +20,8 @@ interface CallDeps {
   readonly signal: AbortSignal;
 }
 
+type ListDeps = CallDeps & Pick<ListOptions, 'requestedOnly'>;
+
 type Tags = Readonly<Record<string, string>>;
 
 /** Lists machines with all tags. Throws SVC_PLACE_FAILED after `timeoutMs`, even if the provider ignores its signal. */
@@ -27,9 +29,9 @@ export function listWithin(
   provider: Provider,
   tags: Tags,
   timeoutMs: number,
-  { clock, signal }: CallDeps,
+  { clock, signal, requestedOnly = false }: ListDeps,
 ): Promise<readonly ListedMachine[]> {
-  const list = (inner: AbortSignal): Promise<readonly ListedMachine[]> => provider.list(tags, { signal: inner });
+  const list = (inner: AbortSignal): Promise<readonly ListedMachine[]> => provider.list(tags, { signal: inner, requestedOnly });
   const noAnswer = (): Error =>
     new SvcError('SVC_PLACE_FAILED', `The provider ${provider.name} did not list its machines within ${timeoutMs / 1_000} s.`);
   return withDeadline(clock, timeoutMs, list, noAnswer, signal);

@@ -5,6 +5,7 @@ import {
   hasTags,
   type CallOptions,
   type ListedMachine,
+  type ListOptions,
   type MachineId,
   type MachineNode,
   type MachineSpec,
@@ -65,7 +66,7 @@ export class FakeProvider implements Provider {
     });
   }
 
-  async list(tags: Readonly<Record<string, string>>, options: CallOptions): Promise<readonly ListedMachine[]> {
+  async list(tags: Readonly<Record<string, string>>, options: ListOptions): Promise<readonly ListedMachine[]> {
     return this.#call(options, () =>
       this.#cloud.living.filter((machine) => hasTags(machine.tags, tags)).map((machine) => ({ id: machine.id, tags: machine.tags })),
     );

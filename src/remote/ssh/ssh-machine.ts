@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { Socket } from 'node:net';
 import type { Clock } from '../../shared/clock.ts';
 import type { SvcError } from '../../shared/errors.ts';
 import { getOrAdd } from '../../shared/get-or-add.ts';
@@ -11,6 +12,7 @@ import { lostError } from './ssh-errors.ts';
 import { SshMaster, clientOptions } from './ssh-master.ts';
 import { type SshTarget, sshEnvironment } from './ssh-target.ts';
 import { bootCommand } from '../session/session-script.ts';
+import { TextReader } from '../session/text-reader.ts';
 import { noSsh } from './ssh-process.ts';
 
 /** This process's sessions per connection. An sshd allows ten (`MaxSessions`), shared with other processes. */
@@ -27,6 +29,7 @@ export class SshMachine implements SessionMachine {
   readonly files: ConnectionFiles;
   /** Undefined before the first copy. */
   hasRsync: boolean | undefined;
+  readonly reader: TextReader;
   readonly #clock: Clock;
   readonly #masters = new Map<Lane, SshMaster>();
   readonly #slots = { x: new Semaphore(commandsAtOnce), c: new Semaphore(copiesAtOnce) };
@@ -36,6 +39,7 @@ export class SshMachine implements SessionMachine {
     this.target = target;
     this.files = connectionFiles(paths, target);
     this.#clock = clock;
+    this.reader = new TextReader(this, clock);
   }
 
   get name(): string {
@@ -97,7 +101,7 @@ export class SshMachine implements SessionMachine {
     for (;;) {
       const master = this.master(lane);
       await master.ensure(request.signal);
-      const end = await runSession(() => openSession(master.control), request, this.#clock);
+      const end = await runSession(() => openSession(master.control, request), request, this.#clock);
       if (end.how === 'ended' || (end.how === 'timed-out' && end.isStarted)) return end;
       if (end.how === 'silent') {
         await master.endIfHung();
@@ -140,8 +144,12 @@ export function sshMachine(target: SshTarget, paths: HomePaths, clock: Clock): S
   return getOrAdd(machines, connectionFiles(paths, target).control('x'), () => new SshMachine(target, paths, clock));
 }
 
-function openSession(control: string): SessionCarrier {
+function openSession(control: string, { holdsProcess = true }: SessionRequest): SessionCarrier {
   const child = spawn('ssh', [...clientOptions(control), '-T', 'machine', bootCommand], { env: sshEnvironment(false), stdio: 'pipe' });
+  if (!holdsProcess) {
+    child.unref();
+    for (const stream of child.stdio) if (stream instanceof Socket) stream.unref();
+  }
   const closed = new Promise<string>((resolve, reject) => {
     child.once('error', (error) => reject(noSsh(error)));
     child.once('close', () => resolve(''));
