@@ -29,7 +29,7 @@ export interface Provider {
   /** Succeeds when the machine is already gone. May return before the machine is gone; `inspect` reports when it is. */
   destroy(id: MachineId, options: CallOptions): Promise<void>;
   /** Every machine that has all the given tags. The sweep for machines without a record uses it. */
-  list(tags: Readonly<Record<string, string>>, options: RegionsOptions): Promise<readonly ListedMachine[]>;
+  list(tags: Readonly<Record<string, string>>, options: ListOptions): Promise<readonly ListedMachine[]>;
   /** The remote of a running machine, or of its first node. Makes no call. */
   remote(id: MachineId): Remote;
   /** A running machine's nodes by rank; the first is that of `remote`. Absent without `capabilities.multiNode`. */
@@ -82,6 +82,12 @@ export interface RegionsOptions extends CallOptions {
    * account may have lost it. Absent: the call throws.
    */
   readonly onDenied?: (error: SvcError) => void;
+}
+
+/** Options of a listing. */
+export interface ListOptions extends RegionsOptions {
+  /** Whether the provider may leave out where this home has never requested a machine with the tags. Default: no. */
+  readonly requestedOnly?: boolean;
 }
 
 /** Options of a check. */

@@ -134,7 +134,7 @@ export async function* watchJob(remote: Remote, name: string, signal: AbortSigna
   const { clock = systemClock, pollMs = pollMsOf(remote) } = options;
   const changes = wakeable(clock, signal);
   const { controller: over, unlink } = linkedController(signal);
-  remote.watch(dirOf(remote, name), changes.wake, over.signal);
+  remote.watch(statusPath(remote, name), changes.wake, over.signal);
   let last: JobStatus['phase'] | undefined;
   try {
     while (!signal.aborted) {
@@ -188,8 +188,16 @@ function statusOf(record: JobRecord, phase: JobStatus['phase']): JobStatus {
   return { phase, exitCode, signal, failedPhase, startedAt, endedAt };
 }
 
+function statusPath(remote: Remote, name: string): string {
+  return `${dirOf(remote, name)}/status`;
+}
+
+async function readOften(remote: Remote, path: string): Promise<string | undefined> {
+  return (await remote.readText?.(path)) ?? remote.readFile(path);
+}
+
 async function readRecord(remote: Remote, name: string): Promise<JobRecord | undefined> {
-  const text = await remote.readFile(`${dirOf(remote, name)}/status`);
+  const text = await readOften(remote, statusPath(remote, name));
   return text === undefined ? undefined : parseJobRecord(text);
 }
 
@@ -200,11 +208,11 @@ async function readRecord(remote: Remote, name: string): Promise<JobRecord | und
 async function hasProcesses(remote: Remote, record: JobRecord): Promise<boolean> {
   const lives = async (process: RecordedProcess | undefined): Promise<boolean> => {
     if (process === undefined) return false;
-    const stat = await remote.readFile(`/proc/${process.pid}/stat`);
+    const stat = await readOften(remote, `/proc/${process.pid}/stat`);
     return stat !== undefined && parseStartTicks(stat) === process.startTicks;
   };
   const [boot, runner, program] = await Promise.all([
-    remote.readFile('/proc/sys/kernel/random/boot_id'),
+    readOften(remote, '/proc/sys/kernel/random/boot_id'),
     lives(record.runner),
     record.phase === 'run' ? lives(record.program) : false,
   ]);

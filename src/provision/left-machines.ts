@@ -1,4 +1,4 @@
-import type { ListedMachine, Provider, RegionsOptions } from '../providers/provider.ts';
+import type { ListedMachine, ListOptions, Provider } from '../providers/provider.ts';
 import type { Clock } from '../shared/clock.ts';
 import { withDeadline } from '../shared/deadline.ts';
 import { messageOf, SvcError } from '../shared/errors.ts';
@@ -25,6 +25,8 @@ interface RemovalDeps extends CallDeps {
   readonly onStep?: (text: string) => void;
 }
 
+type ListDeps = CallDeps & Pick<ListOptions, 'requestedOnly' | 'onDenied'>;
+
 type Tags = Readonly<Record<string, string>>;
 
 /** Lists machines with all tags. Throws SVC_PLACE_FAILED after `timeoutMs`, even if the provider ignores its signal. */
@@ -32,9 +34,9 @@ export function listWithin(
   provider: Provider,
   tags: Tags,
   timeoutMs: number,
-  { clock, signal, onDenied }: CallDeps & Pick<RegionsOptions, 'onDenied'>,
+  { clock, signal, onDenied, requestedOnly = false }: ListDeps,
 ): Promise<readonly ListedMachine[]> {
-  const options = onDenied === undefined ? {} : { onDenied };
+  const options = { requestedOnly, ...(onDenied !== undefined && { onDenied }) };
   const list = (inner: AbortSignal): Promise<readonly ListedMachine[]> => provider.list(tags, { ...options, signal: inner });
   const noAnswer = (): Error =>
     new SvcError('SVC_PLACE_FAILED', `The provider ${provider.name} did not list its machines within ${timeoutMs / 1_000} s.`);

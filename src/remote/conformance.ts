@@ -197,17 +197,18 @@ export const remoteCases: readonly RemoteCase[] = [
     },
   },
   {
-    name: 'watch reports new and changed files, also in a folder created later',
+    name: 'watch reports a file that appears, changes or is removed, also in a folder created later',
     async run(remote) {
       const stop = new AbortController();
       const dir = `${remote.baseDir}/watched`;
       let calls = 0;
-      remote.watch(dir, () => (calls += 1), stop.signal);
+      remote.watch(`${dir}/file`, () => (calls += 1), stop.signal);
       try {
-        for (const content of ['first', 'second', 'third']) {
+        for (const content of ['first', 'second', 'third', undefined, 'fourth']) {
           const before = calls;
-          await remote.writeFile(`${dir}/file`, content);
-          await until(() => calls > before, `a call after the ${content} change`);
+          if (content === undefined) await remote.exec(['rm', `${dir}/file`]);
+          else await remote.writeFile(`${dir}/file`, content);
+          await until(() => calls > before, `a call after the change to ${content}`);
           // Notifications of the same change may still arrive.
           await systemClock.sleep(300);
         }

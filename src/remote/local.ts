@@ -81,8 +81,8 @@ export class LocalRemote implements Remote {
     }
   }
 
-  watch(remoteDir: string, onChange: () => void, signal: AbortSignal): void {
-    watchFolder(remoteDir, onChange, this.#clock, signal);
+  watch(remotePath: string, onChange: () => void, signal: AbortSignal): void {
+    watchFolder(dirname(remotePath), onChange, this.#clock, signal);
   }
 
   follow(remotePath: string, offset: number, signal: AbortSignal): AsyncIterable<Buffer> {

@@ -21,8 +21,16 @@ export interface Remote {
   writeFile(remotePath: string, content: string, mode?: number): Promise<void>;
   /** Undefined when the file does not exist. */
   readFile(remotePath: string): Promise<string | undefined>;
-  /** Calls `onChange` within 250 ms after files directly in `remoteDir` changed; sometimes also without a change. */
-  watch(remoteDir: string, onChange: () => void, signal: AbortSignal): void;
+  /**
+   * As `readFile`, for a short text file that is polled: starts no process on the machine. Undefined also when the file
+   * is empty or could not be read this way, or the machine does not answer within 5 s; never throws for these.
+   */
+  readText?(remotePath: string): Promise<string | undefined>;
+  /**
+   * Calls `onChange` within 250 ms after the file appeared, grew, or was replaced or removed; sometimes also without a
+   * change. With a `tail` that does not know fractions of a second (busybox), within about 1 s.
+   */
+  watch(remotePath: string, onChange: () => void, signal: AbortSignal): void;
   /** Bytes of a growing file from `offset` on, until the signal aborts. Waits for the file to appear. */
   follow(remotePath: string, offset: number, signal: AbortSignal): AsyncIterable<Buffer>;
   /** The file's path if the machine is this one: the caller then links it instead of copying. */

@@ -24,15 +24,27 @@ interface Found {
   readonly failure?: string;
 }
 
+interface Sweep {
+  /** The enabled providers; absent: checks now which ones are. */
+  readonly enabled?: readonly Provider[];
+  /** Looks only where this home has requested machines of the service. Default: no. */
+  readonly requestedOnly?: boolean;
+}
+
 /** Asks all providers at once: one that does not answer delays no other. */
-async function findAll(context: ServiceContext, timeoutMs: number, signal: AbortSignal): Promise<readonly Found[]> {
+async function findAll(
+  context: ServiceContext,
+  { timeoutMs, enabled, requestedOnly = false }: Sweep & { readonly timeoutMs: number },
+  signal: AbortSignal,
+): Promise<readonly Found[]> {
   const { clock, key, log } = context;
   return Promise.all(
-    (await sweptProviders(context)).map(async (provider): Promise<Found> => {
+    (await sweptProviders(context, enabled)).map(async (provider): Promise<Found> => {
       const denied = new Set<string>();
       const onDenied = (error: SvcError): void => void denied.add(error.message);
+      const options = { clock, signal, onDenied, requestedOnly };
       try {
-        const machines = await listWithin(provider, { 'svc-service-key': key }, timeoutMs, { clock, signal, onDenied });
+        const machines = await listWithin(provider, { 'svc-service-key': key }, timeoutMs, options);
         return { provider, denied, machines };
       } catch (error) {
         if (!signal.aborted) log.warn({ err: error, provider: provider.name }, 'could not search a provider for machines without a record');
@@ -47,8 +59,12 @@ async function findAll(context: ServiceContext, timeoutMs: number, signal: Abort
  * replicas are left, so buckets and everything else that providers created for the service are removed too. Returns a
  * sentence for each provider that could not be searched or cleared, and for remaining buckets.
  */
-export async function removeOrphans(context: ServiceContext, signal: AbortSignal, all = false): Promise<readonly string[]> {
-  const found = await findAll(context, listMs, signal);
+export async function removeOrphans(
+  context: ServiceContext,
+  signal: AbortSignal,
+  { all = false, ...sweep }: Sweep & { readonly all?: boolean } = {},
+): Promise<readonly string[]> {
+  const found = await findAll(context, { timeoutMs: listMs, ...sweep }, signal);
   const adopted = all ? new Set<string>() : await adoptUnknown(context, found, signal);
   // A lost or replaced database lacks the service. Its machines may serve; `svc controller sweep` can remove them.
   if (!all && (await context.store.services.get(context.name, context.key)) === undefined) return [];
@@ -94,7 +110,7 @@ export async function adoptAfterRestore(context: ServiceContext, signal: AbortSi
   const { store, clock } = context;
   const restoredAt = await store.restoredAt();
   if (restoredAt === null || clock.now() - restoredAt > restoredMs) return;
-  await adoptUnknown(context, await findAll(context, listFirstMs, signal), signal);
+  await adoptUnknown(context, await findAll(context, { timeoutMs: listFirstMs }, signal), signal);
 }
 
 /**
@@ -201,8 +217,8 @@ function mayOwn({ offer, machineId }: ReplicaRecord, machine: ListedMachine, pro
 }
 
 /** The enabled providers, and those with recorded replicas, enabled or not. */
-async function sweptProviders(context: ServiceContext): Promise<readonly Provider[]> {
-  const enabled = await context.providers();
+async function sweptProviders(context: ServiceContext, known?: readonly Provider[]): Promise<readonly Provider[]> {
+  const enabled = known ?? (await context.providers());
   const recorded = (await context.store.replicas.list(context.name)).flatMap(({ offer }) => offer?.provider ?? []);
   const missing = new Set(recorded.filter((name) => !enabled.some((provider) => provider.name === name)));
   return [...enabled, ...(await Promise.all([...missing].map((name) => context.provider(name))))];
@@ -210,13 +226,25 @@ async function sweptProviders(context: ServiceContext): Promise<readonly Provide
 
 const sweepEveryMs = 60_000;
 
+/**
+ * The first sweep of a process and each sixtieth one check which providers are enabled and ask every SSH host. In the
+ * others, no service asks SSH hosts where it has no machine.
+ */
+const sweepsPerFull = 60;
+
 /** Searches in a loop of its own: a slow provider must not delay the detection of lost machines. */
 export function orphanLoop(context: ServiceContext): Loop {
+  let sweeps = 0;
+  let enabled: readonly Provider[] = [];
   return {
     name: 'orphans',
     everyMs: sweepEveryMs,
     async tick(signal) {
-      await removeOrphans(context, signal);
+      const isFull = sweeps === 0;
+      if (isFull) enabled = await context.providers();
+      const failures = await removeOrphans(context, signal, { enabled, requestedOnly: !isFull });
+      // A full sweep that failed is repeated.
+      if (!isFull || failures.length === 0) sweeps = (sweeps + 1) % sweepsPerFull;
     },
   };
 }

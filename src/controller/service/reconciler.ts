@@ -391,7 +391,7 @@ export class Reconciler implements Loop {
     // A provider that has not answered yet may still create a machine.
     if ((history.isBusy && !service.purge) || clock.monotonic() < this.#searches.nextAt) return;
     // Once the service's record is removed, no later search removes what is left.
-    const failures = await removeOrphans(this.#context, signal, true);
+    const failures = await removeOrphans(this.#context, signal, { all: true });
     const failed = failures.length === 0 ? 0 : this.#searches.failed + 1;
     this.#searches = { failed, nextAt: clock.monotonic() + delayMs(searchBackoff, failed) };
     this.#leftovers = failures.length === 0 ? 'none' : { reason: `Removing it is tried again: ${failures.join(' ')}` };

@@ -56,13 +56,13 @@ export class FakeRemote implements Remote {
     return this.#machine.living.has(Number(pid)) ? `${pid} (fake) S ${'0 '.repeat(18)}${pid} 0` : undefined;
   }
 
-  watch(remoteDir: string, onChange: () => void, signal: AbortSignal): void {
-    this.#machine.watch(remoteDir, onChange, signal);
+  watch(remotePath: string, onChange: () => void, signal: AbortSignal): void {
+    this.#machine.watch(dirname(remotePath), onChange, signal);
   }
 
   async *follow(remotePath: string, offset: number, signal: AbortSignal): AsyncGenerator<Buffer> {
     const changes = wakeable(this.#clock, signal);
-    this.watch(dirname(remotePath), changes.wake, signal);
+    this.watch(remotePath, changes.wake, signal);
     let position = offset;
     while (!signal.aborted) {
       const content = Buffer.from(this.#machine.files.get(remotePath) ?? '');

@@ -5,6 +5,7 @@ import {
   hasTags,
   type CallOptions,
   type ListedMachine,
+  type ListOptions,
   type MachineId,
   type MachineNode,
   type MachineSpec,
@@ -72,7 +73,7 @@ export class FakeProvider implements Provider {
     });
   }
 
-  async list(tags: Readonly<Record<string, string>>, options: RegionsOptions): Promise<readonly ListedMachine[]> {
+  async list(tags: Readonly<Record<string, string>>, options: ListOptions): Promise<readonly ListedMachine[]> {
     return this.#call(options, () => {
       const { living, conduct } = this.#cloud;
       if (conduct.deniedRegion !== undefined) this.#skipRegion(conduct.deniedRegion, options);

@@ -1,8 +1,10 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { SshHost } from '../../domain/config.ts';
 import type { Remote } from '../../remote/remote.ts';
 import { delayMs, type Backoff } from '../../shared/backoff.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { messageOf, SvcError } from '../../shared/errors.ts';
+import { parseStartTicks } from '../../shared/system/process-identity.ts';
 import { readDisk, readFacts, type HostFacts } from './host-facts.ts';
 import { askHost, type HostRequest, valueOf, type HostReply } from './host-link.ts';
 import { parseMachineRecord, type MachineRecord } from './machine-record.ts';
@@ -44,6 +46,7 @@ export class Host {
   readonly #clock: Clock;
   #facts: { readonly facts: HostFacts; readonly bootId: string; readonly at: number } | undefined;
   #state: HostState | undefined;
+  #checking: Promise<HostState> | undefined;
   #polling: Promise<HostState> | undefined;
   #outage: { readonly since: number; readonly failures: number; readonly retryAt: number; readonly error: unknown } | undefined;
 
@@ -56,11 +59,6 @@ export class Host {
 
   get name(): string {
     return `${this.pool}/${this.config.host}`;
-  }
-
-  /** The last reported state, however old. */
-  get lastState(): HostState | undefined {
-    return this.#state;
   }
 
   /** Undefined while it is reachable. */
@@ -87,6 +85,21 @@ export class Host {
   async pollFresh(): Promise<HostState> {
     await this.#polling?.catch(() => undefined);
     return this.poll();
+  }
+
+  /**
+   * As `poll`, but the facts and the free disk may be older. While no machine comes, goes or changes, it starts no
+   * process on the SSH host.
+   */
+  machines(): Promise<HostState> {
+    this.#checking ??= this.#check().finally(() => (this.#checking = undefined));
+    return this.#checking;
+  }
+
+  /** As `machines`; begins after this call, as `pollFresh`. */
+  async machinesFresh(): Promise<HostState> {
+    await this.#checking?.catch(() => undefined);
+    return this.machines();
   }
 
   /** Throws why the SSH host cannot be reached. */
@@ -125,11 +138,36 @@ export class Host {
     return this.#state;
   }
 
+  async #check(): Promise<HostState> {
+    const state = this.#state;
+    return state !== undefined && this.#outage === undefined && (await this.#isStill(state)) ? state : this.pollFresh();
+  }
+
+  /** The SSH host counts each creation, so with an equal count only known machines can have changed. */
+  async #isStill({ facts, bootId, revision, machines }: HostState): Promise<boolean> {
+    const read = async (path: string): Promise<string> => (await this.remote.readText?.(path)) ?? '';
+    const [boot, first, count, ...records] = await Promise.all(
+      [bootIdFile, '/proc/1/stat', `${facts.dir}/revision`, ...machines.map(({ dir }) => `${dir}/machine.json`)].map(read),
+    );
+    return (
+      bootOf(boot, first) === bootId &&
+      (count?.trim() || '0') === revision &&
+      machines.every((record, index) => isDeepStrictEqual(parseMachineRecord(records[index] ?? ''), record))
+    );
+  }
+
   #missed(error: unknown): void {
     const failures = (this.#outage?.failures ?? 0) + 1;
     const now = this.#clock.monotonic();
     this.#outage = { since: this.#outage?.since ?? now, failures, retryAt: now + delayMs(reconnect, failures), error };
   }
+}
+
+const bootIdFile = '/proc/sys/kernel/random/boot_id';
+
+/** As `look` of `src/node/host.sh` reports it. */
+function bootOf(bootId = '', stat = ''): string {
+  return stat === '' ? bootId.trim() : `${bootId.trim()}-${parseStartTicks(stat)}`;
 }
 
 /** Why an SSH host cannot be reached, as a clause. */

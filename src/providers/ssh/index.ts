@@ -9,6 +9,7 @@ import {
   type CallOptions,
   type ControllerTarget,
   type ListedMachine,
+  type ListOptions,
   type MachineId,
   type MachineSpec,
   type MachineStatus,
@@ -146,16 +147,17 @@ export class SshProvider implements Provider {
   }
 
   /**
-   * Lists machines of the reachable SSH hosts in pools, or with machines of this home. Throws when an SSH host that may
+   * Lists machines of the reachable SSH hosts in pools, or with machines of this home. `requestedOnly`: only of those
+   * that the inventory names. Throws when an SSH host that may
    * have a machine with these tags cannot be asked: callers must not conclude that there is none.
    */
-  async list(tags: Readonly<Record<string, string>>, { signal }: CallOptions): Promise<readonly ListedMachine[]> {
+  async list(tags: Readonly<Record<string, string>>, { signal, requestedOnly = false }: ListOptions): Promise<readonly ListedMachine[]> {
     const entries = this.#inventory.list().filter((entry) => hasTags(entry.tags, tags));
     const all = await this.#hosts.all();
     const owes = (host: Host): boolean => entries.some(({ pool, host: { host: name } }) => pool === host.pool && name === host.config.host);
     // The inventory has each SSH host that may have the replica's machine.
     const isOfOne = tags['svc-key'] !== undefined || tags['svc-replica'] !== undefined;
-    const asked = isOfOne && entries.length > 0 ? all.filter(owes) : all;
+    const asked = requestedOnly || (isOfOne && entries.length > 0) ? all.filter(owes) : all;
     const lists = await Promise.all(asked.map((host) => this.#listHost(host, tags, owes(host))));
     signal?.throwIfAborted();
     return lists.flat();
@@ -193,7 +195,7 @@ export class SshProvider implements Provider {
     const host = ref === undefined ? undefined : hostNamed(hosts, ref.pool, ref.host);
     if (ref === undefined || host === undefined) return { state: 'gone', reason: 'unknown' };
     try {
-      const state = await host.poll();
+      const state = await host.machines();
       const record = state.machines.find(({ name }) => name === ref.name);
       // A controller's state is on its disk: it runs again after a reboot. Replicas' programs do not.
       if (record?.tags['svc-controller'] !== undefined) return { state: 'running', host: await this.#publicHost(host) };
@@ -214,7 +216,7 @@ export class SshProvider implements Provider {
   async #listHost(host: Host, tags: Readonly<Record<string, string>>, mayHave: boolean): Promise<readonly ListedMachine[]> {
     let state: HostState;
     try {
-      state = await host.pollFresh();
+      state = await host.machinesFresh();
     } catch (error) {
       if (!mayHave) return [];
       const hint = error instanceof SvcError ? error.hint : undefined;

@@ -22,6 +22,8 @@ export interface SessionRequest extends Omit<SessionCommand, 'input'> {
   /** Called before the first byte, and again before each repetition. */
   readonly onStart?: () => void;
   readonly timeoutMs?: number | undefined;
+  /** False: this process may end before the session does. Default: true. */
+  readonly holdsProcess?: boolean;
   readonly signal?: AbortSignal | undefined;
 }
 

@@ -1,10 +1,14 @@
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { processesOf } from '../../../test/support/leaks.ts';
+import { installedShells, shellMachine } from '../../../test/support/shell-machine.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
+import { waitFor } from '../../../test/support/wait-for.ts';
+import { systemClock } from '../../shared/clock.ts';
 import { SvcError } from '../../shared/errors.ts';
-import { readRemoteFile, writeRemoteFile } from './session-remote.ts';
+import { readRemoteFile, watchRemoteFile, writeRemoteFile } from './session-remote.ts';
 import type { SessionMachine } from './session-machine.ts';
 
 /** A machine that runs each command locally in this shell; `env` is added to its environment. */
@@ -28,9 +32,7 @@ function machineWith(shell: readonly string[], env: Readonly<Record<string, stri
   };
 }
 
-const shells = [['sh'], ['bash'], ['busybox', 'sh']].filter(([program = '']) => spawnSync(program, ['-c', 'true']).error === undefined);
-
-describe.each(shells.map((shell) => ({ name: shell.join(' '), shell })))('$name', ({ shell }) => {
+describe.each(installedShells)('$name', ({ shell }) => {
   test('an existing file is read, and missing differs from unreadable', async () => {
     await withTempHome(async (dir) => {
       writeFileSync(join(dir, 'file'), 'content');
@@ -82,5 +84,68 @@ describe.each([
       expect(['content\n', undefined]).toContain(await readRemoteFile(machineWith(['bash'], { BASH_ENV: join(dir, 'meddle') }), file));
       expect(existsSync(`${file}.changed`)).toBe(true);
     });
+  });
+});
+
+/** A program that is `tail` on a machine; undefined: this computer's. */
+const tails = [
+  { name: 'the tail of this computer', tail: undefined },
+  { name: 'the tail of busybox', tail: 'exec busybox tail "$@"' },
+  { name: 'a tail that cannot follow a name', tail: 'exit 1' },
+].filter(({ tail }) => tail?.includes('busybox') !== true || spawnSync('busybox').error === undefined);
+
+describe.each(tails)('watching with $name', ({ tail }) => {
+  test('a file that appears, is replaced and is removed is reported', async () => {
+    await withTempHome(async (dir) => {
+      if (tail !== undefined) writeFileSync(join(dir, 'tail'), `#!/bin/sh\n${tail}\n`, { mode: 0o755 });
+      const machine = shellMachine(['sh'], tail === undefined ? {} : { PATH: `${dir}${delimiter}${process.env['PATH']}` });
+      const [file, over] = [join(dir, 'folder/status'), new AbortController()];
+      let calls = 0;
+      const watching = watchRemoteFile(
+        () => Promise.resolve(machine),
+        file,
+        () => (calls += 1),
+        systemClock,
+        over.signal,
+      );
+      for (const content of ['one', 'two', 'two', undefined, 'three']) {
+        const before = calls;
+        if (content === undefined) rmSync(file);
+        else await writeRemoteFile(machine, file, content, 0o600);
+        await waitFor(`a call after the change to ${content}`, () => calls > before);
+      }
+      over.abort();
+      await watching;
+      // Watching began once, whatever tail there is.
+      expect(machine.requests.filter(({ argv }) => argv.join(' ').includes('tail')).length).toBe(1);
+    });
+  });
+});
+
+test('watching a file starts no process after its beginning', async () => {
+  await withTempHome(async (dir) => {
+    const [file, over] = [join(dir, 'status'), new AbortController()];
+    const machine = shellMachine(['sh'], { SVC_TEST_WATCH: dir });
+    writeFileSync(file, 'one');
+    let calls = 0;
+    const watching = watchRemoteFile(
+      () => Promise.resolve(machine),
+      file,
+      () => (calls += 1),
+      systemClock,
+      over.signal,
+    );
+    await waitFor('the first report', () => calls > 0);
+    const before = processesOf(dir);
+    expect(before.map(({ command }) => command)).toContainEqual(expect.stringMatching(/^tail /));
+    for (const content of ['two', 'three']) {
+      const seen = calls;
+      await writeRemoteFile(machine, file, content, 0o600);
+      await waitFor(`a call after the change to ${content}`, () => calls > seen);
+    }
+    await waitFor('the writers to end', () => processesOf(dir).length === before.length);
+    expect(processesOf(dir)).toEqual(before);
+    over.abort();
+    await watching;
   });
 });

@@ -62,8 +62,8 @@ export abstract class SessionRemote implements Remote {
     return readRemoteFile(await this.work(), remotePath);
   }
 
-  watch(remoteDir: string, onChange: () => void, signal: AbortSignal): void {
-    void watchRemoteFolder(() => this.work(), remoteDir, onChange, this.#clock, signal);
+  watch(remotePath: string, onChange: () => void, signal: AbortSignal): void {
+    void watchRemoteFile(() => this.work(), remotePath, onChange, this.#clock, signal);
   }
 
   follow(remotePath: string, offset: number, signal: AbortSignal): AsyncIterable<Buffer> {
@@ -120,8 +120,14 @@ export async function writeRemoteFile(machine: SessionMachine, path: string, con
   if (exitCode !== 0) throw workError(machine, `The file ${path} could not be written`, stderr);
 }
 
-/** Prints a line whenever names, sizes or times in a folder change. Times have fractions where `ls` shows them. */
-const script = `for svc_ls in '-lAinq --time-style=full-iso' '-lAin --full-time' -lAin; do ls $svc_ls / > /dev/null 2>&1 && break; done
+/**
+ * Prints something whenever the file appears, grows, or is replaced or removed. `tail` waits for events of the file
+ * system; where there are none it polls itself, so no process starts meanwhile. Only a machine whose tail cannot follow
+ * a name reaches the loop. It sees times with fractions where `ls` shows them.
+ */
+const script = `tail -s 0.2 -n +1 -F -- "$1" 2>&1
+tail -n +1 -F -- "$1" 2>&1
+for svc_ls in '-lAinq --time-style=full-iso' '-lAin --full-time' -lAin; do ls $svc_ls / > /dev/null 2>&1 && break; done
 look() { ls $svc_ls -- "$1" 2> /dev/null; }
 seen=$(look "$1")
 echo
@@ -133,15 +139,15 @@ done`;
 const pauseMs = 1_000;
 
 /** Notices nothing during a broken connection, but calls `onChange` after it: something may have changed. */
-async function watchRemoteFolder(
+export async function watchRemoteFile(
   machine: () => Promise<SessionMachine>,
-  dir: string,
+  path: string,
   onChange: () => void,
   clock: Clock,
   signal: AbortSignal,
 ): Promise<void> {
   const request = {
-    argv: ['sh', '-c', script, 'sh', dir],
+    argv: ['sh', '-c', script, 'sh', path],
     env: {},
     input: Buffer.alloc(0),
     onStdout: () => onChange(),

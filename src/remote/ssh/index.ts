@@ -92,6 +92,10 @@ export class SshRemote extends SessionRemote {
     return this.#tunnels(await this.#currentTarget()).open(remotePath, signal);
   }
 
+  async readText(remotePath: string): Promise<string | undefined> {
+    return (await this.work()).reader.read(remotePath);
+  }
+
   memoryKills(): Promise<MemoryKills | undefined> {
     return groupMemoryKills(this, this.#settings.limitsDir);
   }

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { Socket } from 'node:net';
 import type { Clock } from '../../shared/clock.ts';
 import type { SvcError } from '../../shared/errors.ts';
 import { getOrAdd } from '../../shared/get-or-add.ts';
@@ -11,6 +12,7 @@ import { lostError } from './ssh-errors.ts';
 import { SshMaster, clientOptions, type Repair } from './ssh-master.ts';
 import { type SshTarget, sshEnvironment } from './ssh-target.ts';
 import { bootCommand } from '../session/session-script.ts';
+import { TextReader } from '../session/text-reader.ts';
 import { noSsh } from './ssh-process.ts';
 
 /** This process's sessions per connection. An sshd allows ten (`MaxSessions`), shared with other processes. */
@@ -29,6 +31,7 @@ export class SshMachine implements SessionMachine {
   hasRsync: boolean | undefined;
   /** Of the last remote that was opened. */
   repair: Repair | undefined;
+  readonly reader: TextReader;
   readonly #clock: Clock;
   readonly #masters = new Map<Lane, SshMaster>();
   readonly #slots = { x: new Semaphore(commandsAtOnce), c: new Semaphore(copiesAtOnce) };
@@ -38,6 +41,7 @@ export class SshMachine implements SessionMachine {
     this.target = target;
     this.files = connectionFiles(paths, target);
     this.#clock = clock;
+    this.reader = new TextReader(this, clock);
   }
 
   get name(): string {
@@ -100,7 +104,7 @@ export class SshMachine implements SessionMachine {
     for (;;) {
       const master = this.master(lane);
       await master.ensure(request.signal);
-      const end = await runSession(() => openSession(master.control), request, this.#clock);
+      const end = await runSession(() => openSession(master.control, request), request, this.#clock);
       if (end.how === 'ended' || (end.how === 'timed-out' && end.isStarted)) return end;
       if (end.how === 'silent') {
         await master.endIfHung();
@@ -143,8 +147,12 @@ export function sshMachine(target: SshTarget, paths: HomePaths, clock: Clock): S
   return getOrAdd(machines, connectionFiles(paths, target).control('x'), () => new SshMachine(target, paths, clock));
 }
 
-function openSession(control: string): SessionCarrier {
+function openSession(control: string, { holdsProcess = true }: SessionRequest): SessionCarrier {
   const child = spawn('ssh', [...clientOptions(control), '-T', 'machine', bootCommand], { env: sshEnvironment(false), stdio: 'pipe' });
+  if (!holdsProcess) {
+    child.unref();
+    for (const stream of child.stdio) if (stream instanceof Socket) stream.unref();
+  }
   const closed = new Promise<string>((resolve, reject) => {
     child.once('error', (error) => reject(noSsh(error)));
     child.once('close', () => resolve(''));
