@@ -1,4 +1,5 @@
 import type { KubeDraft, KubeSelection, PodRef } from './kube-api.ts';
+import type { PolicyVersion } from './policy-version.ts';
 
 const kinds = {
   ConfigMap: { group: '/api/v1', plural: 'configmaps' },
@@ -45,6 +46,11 @@ export function pathOf({ apiVersion, kind, metadata }: Pick<KubeDraft, 'apiVersi
   const group = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
   const namespace = metadata['namespace'];
   return `${group}${withinPath(typeof namespace === 'string' ? namespace : undefined)}/${pluralOf(kind)}/${encodeURIComponent(metadata.name)}`;
+}
+
+/** Path of the PodDisruptionBudgets of a namespace. */
+export function budgetsPath(version: PolicyVersion, namespace: string): string {
+  return `/apis/${version}${withinPath(namespace)}/${pluralOf('PodDisruptionBudget')}`;
 }
 
 /** The path of a pod or its subresource. */

@@ -10,9 +10,10 @@ import { podPoll, removeMachine } from './destroy.ts';
 import { creationError, isDenied } from './errors.ts';
 import type { KubernetesCluster } from './kubernetes-cluster.ts';
 import { anchorManifest, podManifest, provisionTimeoutSeconds, type PodPlan } from './manifest.ts';
-import { podNames, type MachineRef } from './names.ts';
+import { ownerOf, podNames, type MachineRef } from './names.ts';
 import { nodeDemands } from './nodes/node-demands.ts';
 import { chooseImage, forTask } from './pod-settings.ts';
+import { mayReportReadiness } from './readiness.ts';
 
 /** Input for creating a machine, or for its dry run. */
 export interface Creation {
@@ -37,7 +38,11 @@ export async function planMachine({ cluster, config, offer, spec, ref, command, 
   const image = chooseImage(spec.imageId, offer.region, config.image);
   if ('why' in image) throw new ProviderRefusal('unsupported', 'whole-region', `The cluster ${offer.region} ${image.why}.`);
   const needsNodes = offer.accelerator !== undefined || offer.spot || config.autoscaler === undefined;
-  const survey = needsNodes ? await cluster.survey(signal) : undefined;
+  const isReplica = spec.role === 'replica' && ownerOf(spec.tags) !== undefined;
+  const [survey, hasReadinessGate] = await Promise.all([
+    needsNodes ? cluster.survey(signal) : undefined,
+    isReplica && mayReportReadiness(cluster.api, ref.namespace, signal),
+  ]);
   return {
     config,
     offer,
@@ -47,6 +52,7 @@ export async function planMachine({ cluster, config, offer, spec, ref, command, 
     base: ref.base,
     image: image.image,
     command,
+    hasReadinessGate,
   };
 }
 
