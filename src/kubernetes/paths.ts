@@ -6,6 +6,7 @@ const kinds = {
   Event: { group: '/api/v1', plural: 'events' },
   Namespace: { group: '/api/v1', plural: 'namespaces' },
   Node: { group: '/api/v1', plural: 'nodes' },
+  PersistentVolume: { group: '/api/v1', plural: 'persistentvolumes' },
   PersistentVolumeClaim: { group: '/api/v1', plural: 'persistentvolumeclaims' },
   Pod: { group: '/api/v1', plural: 'pods' },
   ResourceQuota: { group: '/api/v1', plural: 'resourcequotas' },
@@ -20,6 +21,7 @@ const kinds = {
   RoleBinding: { group: '/apis/rbac.authorization.k8s.io/v1', plural: 'rolebindings' },
   SelfSubjectAccessReview: { group: '/apis/authorization.k8s.io/v1', plural: 'selfsubjectaccessreviews' },
   SelfSubjectRulesReview: { group: '/apis/authorization.k8s.io/v1', plural: 'selfsubjectrulesreviews' },
+  StorageClass: { group: '/apis/storage.k8s.io/v1', plural: 'storageclasses' },
 } as const;
 
 /** Their API version depends on that of Kubernetes: the caller states it. */
