@@ -8,12 +8,11 @@ import type { KubeDraft, KubeObject } from '../../kubernetes/kube-api.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { seededRandom } from '../../shared/random.ts';
 import { KubernetesCluster } from './kubernetes-cluster.ts';
-import { planMachine, type Creation } from './create.ts';
+import { createMachine, planMachine, type Creation } from './create.ts';
 import { PodWatches } from './pod-watches.ts';
 
 /** A machine to create in a Kubernetes cluster of which `api` is the API. */
-function aCreation(api: FakeKubeApi, change: Partial<Pick<Creation, 'offer' | 'spec'>>): Creation {
-  const clock = new FakeClock();
+function aCreation(api: FakeKubeApi, change: Partial<Pick<Creation, 'offer' | 'spec'>>, clock = new FakeClock()): Creation {
   return {
     cluster: new KubernetesCluster(api, clock, new PodWatches({ clock, random: seededRandom(1) }, () => Promise.resolve(api))),
     config: kubernetesContextConfig(defaultConfig.kubernetes, 'prod'),
@@ -65,4 +64,20 @@ test('with hidden nodes, a GPU selector of the task is enough for a machine', as
     }),
   );
   expect(demands.gpu).toEqual({ resource: 'nvidia.com/gpu', anyOf: [] });
+});
+
+test.each<readonly [string, readonly string[], boolean]>([
+  ['without nodes a pod waits for new ones', [], true],
+  ['with full nodes a pod is refused after ten seconds', ['n1'], false],
+])('in a Kubernetes cluster %s', async (_, nodes, isWaiting) => {
+  const api = new FakeKubeApi();
+  for (const node of nodes) api.put(`/api/v1/nodes/${node}`, { status: {} });
+  const clock = new FakeClock();
+  const made = Promise.allSettled([createMachine(aCreation(api, {}, clock), () => Promise.resolve())]);
+  await clock.advance(200_000);
+  const [outcome] = await made;
+  // A create that waits returns after a while; `inspect` counts the rest of the wait.
+  expect(outcome.status).toBe(isWaiting ? 'fulfilled' : 'rejected');
+  if (outcome.status === 'rejected')
+    expect(outcome.reason).toMatchObject({ refusal: 'capacity', message: expect.stringContaining('within 10 s') });
 });

@@ -216,7 +216,8 @@ export class KubernetesCluster {
   }
 }
 
-function patienceOf(pods: readonly Pod[]): number | undefined {
+/** Maximum wait for room that the pods were created with, s; undefined: unknown. */
+export function patienceOf(pods: readonly Pod[]): number | undefined {
   const seconds = Number(pods[0]?.metadata.annotations?.[ownAnnotations.patience]);
   return Number.isFinite(seconds) ? seconds : undefined;
 }
