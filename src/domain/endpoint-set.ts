@@ -20,7 +20,7 @@ export interface EndpointCandidate {
 }
 
 /** The share of the requests that the service's version gets. The last version that worked before gets the rest. */
-export interface TrafficSplit {
+interface TrafficSplit {
   readonly version: number;
   /** 0 to 1 */
   readonly share: number;

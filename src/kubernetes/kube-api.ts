@@ -27,8 +27,8 @@ export interface KubeApi {
   create<T extends KubeObject>(path: string, object: KubeDraft, options?: KubeCallOptions): Promise<T | undefined>;
   /** Replaces the object; undefined when its `metadata.resourceVersion` is no longer current or it was removed. */
   replace<T extends KubeObject>(path: string, object: T, options?: KubeCallOptions): Promise<T | undefined>;
-  /** JSON merge patch; undefined when the object does not exist. */
-  merge<T extends KubeObject>(path: string, change: unknown, options?: KubeTrialOptions): Promise<T | undefined>;
+  /** JSON merge patch, or a strategic one; undefined when the object does not exist. */
+  merge<T extends KubeObject>(path: string, change: unknown, options?: KubeMergeOptions): Promise<T | undefined>;
   /** False when the object did not exist. */
   remove(path: string, options?: KubeRemoval): Promise<boolean>;
   /** Any reply as text, such as `/version` or the logs of a pod. */
@@ -53,6 +53,12 @@ export interface KubeCallOptions {
 export interface KubeTrialOptions extends KubeCallOptions {
   /** The server validates the change, but does not persist it. */
   readonly dryRun?: boolean;
+}
+
+/** Options of a merge patch. */
+export interface KubeMergeOptions extends KubeTrialOptions {
+  /** Merges lists such as `status.conditions` by their keys; a JSON merge patch would replace the whole list. */
+  readonly isStrategic?: boolean;
 }
 
 /** Selects objects of a collection. */

@@ -12,6 +12,7 @@ import {
   type KubeDraft,
   type KubeList,
   type KubeListOptions,
+  type KubeMergeOptions,
   type KubeObject,
   type KubeRemoval,
   type KubeTrialOptions,
@@ -84,8 +85,9 @@ export class KubeClient implements KubeApi {
     return await orUndefined([404, 409], this.#object<T>(writing('update', path, object), options));
   }
 
-  async merge<T extends KubeObject>(path: string, change: unknown, options: KubeTrialOptions = {}): Promise<T | undefined> {
-    const body = { type: 'application/merge-patch+json', text: JSON.stringify(change) };
+  async merge<T extends KubeObject>(path: string, change: unknown, options: KubeMergeOptions = {}): Promise<T | undefined> {
+    const kind = options.isStrategic === true ? 'strategic-merge-patch' : 'merge-patch';
+    const body = { type: `application/${kind}+json`, text: JSON.stringify(change) };
     const query = { fieldManager, ...trialQuery(options) };
     const asked = { verb: 'patch', method: 'PATCH', path: withQuery(path, query), body, repeat: 'always' } as const;
     return await orUndefined([404], this.#object<T>(asked, options));

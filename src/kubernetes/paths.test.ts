@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { pathOf, pathOfAll, pathOfOne, podPath } from './paths.ts';
+import { budgetsPath, pathOf, pathOfAll, pathOfOne, podPath } from './paths.ts';
 
 test('paths of collections, objects with and without a namespace, and pod subresources', () => {
   expect(pathOfAll('Node')).toBe('/api/v1/nodes');
@@ -13,6 +13,7 @@ test('paths of collections, objects with and without a namespace, and pod subres
 test('the path of a draft contains its own API version', () => {
   const budget = { apiVersion: 'policy/v1beta1', kind: 'PodDisruptionBudget', metadata: { name: 'b', namespace: 'x' } };
   expect(pathOf(budget)).toBe('/apis/policy/v1beta1/namespaces/x/poddisruptionbudgets/b');
+  expect(budgetsPath('policy/v1beta1', 'x')).toBe('/apis/policy/v1beta1/namespaces/x/poddisruptionbudgets');
   expect(pathOf({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'c', namespace: 'x' } })).toBe(
     '/api/v1/namespaces/x/configmaps/c',
   );

@@ -1,10 +1,12 @@
 import type { KubeDraft, KubeSelection, PodRef } from './kube-api.ts';
+import type { PolicyVersion } from './policy-version.ts';
 
 const kinds = {
   ConfigMap: { group: '/api/v1', plural: 'configmaps' },
   Event: { group: '/api/v1', plural: 'events' },
   Namespace: { group: '/api/v1', plural: 'namespaces' },
   Node: { group: '/api/v1', plural: 'nodes' },
+  PersistentVolume: { group: '/api/v1', plural: 'persistentvolumes' },
   PersistentVolumeClaim: { group: '/api/v1', plural: 'persistentvolumeclaims' },
   Pod: { group: '/api/v1', plural: 'pods' },
   ResourceQuota: { group: '/api/v1', plural: 'resourcequotas' },
@@ -19,6 +21,7 @@ const kinds = {
   RoleBinding: { group: '/apis/rbac.authorization.k8s.io/v1', plural: 'rolebindings' },
   SelfSubjectAccessReview: { group: '/apis/authorization.k8s.io/v1', plural: 'selfsubjectaccessreviews' },
   SelfSubjectRulesReview: { group: '/apis/authorization.k8s.io/v1', plural: 'selfsubjectrulesreviews' },
+  StorageClass: { group: '/apis/storage.k8s.io/v1', plural: 'storageclasses' },
 } as const;
 
 /** Their API version depends on that of Kubernetes: the caller states it. */
@@ -45,6 +48,11 @@ export function pathOf({ apiVersion, kind, metadata }: Pick<KubeDraft, 'apiVersi
   const group = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
   const namespace = metadata['namespace'];
   return `${group}${withinPath(typeof namespace === 'string' ? namespace : undefined)}/${pluralOf(kind)}/${encodeURIComponent(metadata.name)}`;
+}
+
+/** Path of the PodDisruptionBudgets of a namespace. */
+export function budgetsPath(version: PolicyVersion, namespace: string): string {
+  return `/apis/${version}${withinPath(namespace)}/${pluralOf('PodDisruptionBudget')}`;
 }
 
 /** The path of a pod or its subresource. */

@@ -10,6 +10,7 @@ export interface Pod extends KubeObject {
     readonly containers?: readonly ContainerSpec[];
     readonly initContainers?: readonly ContainerSpec[];
     readonly overhead?: Quantities;
+    readonly readinessGates?: readonly { readonly conditionType: string }[];
     /** From Kubernetes 1.34 on; takes precedence over containers' requests. */
     readonly resources?: { readonly requests?: Quantities };
   };

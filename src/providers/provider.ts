@@ -1,4 +1,5 @@
 import type { BucketLocation } from '../domain/bucket-location.ts';
+import type { AllowedDisruption } from '../domain/disruption.ts';
 import type { MachineLimits } from '../domain/machine-limits.ts';
 import type { RefusalKind, RefusalScope } from '../domain/placement.ts';
 import type { ProviderConfig, Resources } from '../domain/task.ts';
@@ -45,6 +46,11 @@ export interface Provider {
    */
   watchQuota?(region: string, onFreed: () => void, signal: AbortSignal): void;
   /**
+   * Reports which machines of a service are ready, so that the provider's own operations consider it. Called when that
+   * changes, and once a minute. Absent: the provider has no use for it.
+   */
+  reportReadiness?(report: ReadinessReport, options: CallOptions): Promise<void>;
+  /**
    * A stopped machine costs no more than its disk; `start` starts the same machine again. Both return when the provider
    * has accepted, and succeed when there is nothing to do. Absent without `capabilities.stopResume`.
    */
@@ -60,6 +66,15 @@ export interface Provider {
   bucketLocation?(region: string): Promise<BucketLocation | undefined>;
   /** Credentials for a controller at the target. Absent or undefined: it needs none, as with a role of its machine. */
   credentials?(target: ControllerTarget, options: CallOptions): Promise<PortableCredentials | undefined>;
+}
+
+/** The readiness of a service's machines at one provider. */
+export interface ReadinessReport {
+  /** The service's `svc-service-key`. */
+  readonly ownerKey: string;
+  /** All machines of its replicas. Ready: the replica gets requests. */
+  readonly machines: readonly { readonly id: MachineId; readonly isReady: boolean }[];
+  readonly disruption: AllowedDisruption;
 }
 
 /** One of the nodes that make up a machine and start together. */

@@ -376,9 +376,9 @@ describeKubernetes('nodes', 'a Kubernetes cluster as a provider, with the docume
       ),
     );
     expect([...used].filter((call) => !granted.has(call) && !call.startsWith('create selfsubject'))).toEqual([]);
-    // The tests of remotes cover addresses of ports. For an apply that creates, the audit log says `patch`, although
+    // The tests of remotes cover addresses of ports, those of drains the readiness of pods. For an apply that creates, the audit log says `patch`, although
     // `create` is needed as well. The same holds for streams by API servers from 1.35 on.
-    const coveredByOtherTests = /services|portforward|get pods|create (?:pods|configmaps)/;
+    const coveredByOtherTests = /services|portforward|pods.status|poddisruptionbudgets|get pods|create (?:pods|configmaps)/;
     expect([...granted].filter((call) => !used.has(call) && !coveredByOtherTests.test(call))).toEqual([]);
   });
 });

@@ -51,6 +51,9 @@ export const someSecrets: HighAvailabilitySecrets = {
 /** The API groups of a cluster. */
 export const apiGroupList = JSON.stringify({ groups: [{ name: 'policy', versions: [{ groupVersion: 'policy/v1' }] }] });
 
+/** Path of a StorageClass that is the default one. */
+export const defaultStorageClass = '/apis/storage.k8s.io/v1/storageclasses/standard';
+
 /** A home whose controller is to run in a Kubernetes cluster, which a fake replaces. */
 export async function withFakeKubeApi(
   use: (deps: HighAvailabilityDeps, api: FakeKubeApi) => Promise<void>,
@@ -66,6 +69,7 @@ export async function withFakeKubeApi(
 
 /** The same home alone; `api` is the cluster's API. */
 export function depsIn(home: string, api: FakeKubeApi, controller: Partial<ControllerConfig> = {}): HighAvailabilityDeps {
+  api.put(defaultStorageClass, { metadata: { annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' } } });
   const settings = { ...defaultConfig.serve.controller, highAvailability: true, image: 'svc:1', ...controller };
   const kubernetes = { ...defaultConfig.kubernetes, allowedContexts: ['prod'], namespace: 'serving' };
   const kubeconfig = join(home, 'kubeconfig');

@@ -13,7 +13,7 @@ const endpoint = (id: number, state: BalancerReplica['state'] = 'serving'): Bala
 function aPublisher() {
   const sent: ReplicasCommand[] = [];
   const sink = { send: (command: ReplicasCommand) => sent.push(command), applied: async (revision: number) => revision <= sent.length };
-  return { publisher: new EndpointPublisher(sink, 'epoch', () => ({ candidates: [], split: undefined, expected: undefined })), sent };
+  return { publisher: new EndpointPublisher(sink, 'epoch', () => ({ candidates: [], service: undefined, expected: undefined })), sent };
 }
 
 test('each changed set is sent as a whole with a higher revision', () => {

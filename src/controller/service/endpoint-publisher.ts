@@ -1,6 +1,7 @@
 import type { BalancerReplica, ReplicasCommand } from '../../domain/balancer-link.ts';
 import type { ExpectedReplica } from '../../domain/expected-replica.ts';
-import { endpointSet, servingCapacity, type EndpointCandidate, type TrafficSplit } from '../../domain/endpoint-set.ts';
+import { endpointSet, servingCapacity, trafficSplit, type EndpointCandidate } from '../../domain/endpoint-set.ts';
+import type { ServiceRecord } from '../../domain/records.ts';
 
 /** Receives endpoint sets: the connection to the balancer. */
 export interface EndpointSink {
@@ -13,7 +14,8 @@ export interface EndpointSink {
 /** What the endpoint set is computed from. */
 export interface EndpointInput {
   readonly candidates: readonly EndpointCandidate[];
-  readonly split: TrafficSplit | undefined;
+  /** As it was last read or written; undefined: it was not read yet, or is gone. */
+  readonly service: ServiceRecord | undefined;
   readonly expected: ExpectedReplica | undefined;
 }
 
@@ -34,8 +36,8 @@ export class EndpointPublisher {
 
   /** Call after a report or a change of a record. Requests must not wait for the next pass or the disk. */
   refresh(): void {
-    const { candidates, split, expected } = this.#input();
-    this.publish(endpointSet(candidates, split), expected);
+    const { candidates, service, expected } = this.#input();
+    this.publish(endpointSet(candidates, service && trafficSplit(service)), expected);
   }
 
   /** The first set is sent even when it is empty: after a start the balancer may know another one, or none. */

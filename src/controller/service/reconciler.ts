@@ -1,6 +1,5 @@
 import type { SuspectReason } from '../../domain/balancer-link.ts';
 import { endpointCandidates, keptEnded, type Decision, type Launch, type World } from '../../domain/decision.ts';
-import { trafficSplit } from '../../domain/endpoint-set.ts';
 import { expectedReplica, measuredStartSeconds } from '../../domain/expected-replica.ts';
 import { reconcile } from '../../domain/reconcile.ts';
 import { provenVersionOf } from '../../domain/rollout.ts';
@@ -164,7 +163,7 @@ export class Reconciler implements Loop {
     const replicas = [...this.#handles.values()].map(({ record }) => record).toSorted((a, b) => a.id - b.id);
     return {
       candidates: endpointCandidates({ replicas, reports: this.#context.reports.all, versions: this.#versions }),
-      split: this.#service === undefined ? undefined : trafficSplit(this.#service),
+      service: this.#service,
       expected: expectedReplica(replicas, measuredStartSeconds(this.#listed)),
     };
   }

@@ -20,6 +20,7 @@ import { serviceDeployment } from '../deploy/deployments.ts';
 import type { BalancerPort } from './balancer-client.ts';
 import { machineLoop, type SeenMachine } from './machine-watch.ts';
 import { adoptAfterRestore, orphanLoop } from './orphan-sweep.ts';
+import { readinessLoop } from './readiness-loop.ts';
 import { Reconciler } from './reconciler.ts';
 import { EndpointPublisher } from './endpoint-publisher.ts';
 import { ReplicaReports } from './replica-reports.ts';
@@ -127,7 +128,12 @@ export async function runService(deps: ServiceDeps, stop: AbortController): Prom
     stop.signal,
   );
   const orphans = startLoop(orphanLoop(context), { clock, onError }, stop.signal);
-  return { wake: () => context.wake(), ended: Promise.all([loop.ended, machines.ended, orphans.ended]) };
+  const readiness = startLoop(
+    readinessLoop(context, () => reconciler.endpointInput()),
+    { clock, onError },
+    stop.signal,
+  );
+  return { wake: () => context.wake(), ended: Promise.all([loop.ended, machines.ended, orphans.ended, readiness.ended]) };
 }
 
 /** Saves one value at a time, of waiting ones only the newest: each save competes with the reconciler's commits. */

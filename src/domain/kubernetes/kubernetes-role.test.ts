@@ -7,8 +7,9 @@ test('the roles are printed as YAML for kubectl with their bindings', () => {
   expect(text).toContain('kind: Role\nmetadata:\n  name: svc-replicas\n  namespace: serving\nrules:\n');
   expect(text).toContain("  - apiGroups: ['']\n    resources: [pods]\n    verbs: [create, delete, get, list, patch, watch]\n");
   expect(text).toContain(
-    "  - apiGroups: ['']\n    resources: [persistentvolumeclaims]\n    verbs: [get]\n  - apiGroups: ['']\n    resources: [resourcequotas]\n    verbs: [list, watch]\n---\n",
+    "  - apiGroups: ['']\n    resources: [persistentvolumeclaims]\n    verbs: [get]\n  - apiGroups: ['']\n    resources: [resourcequotas]\n    verbs: [list, watch]\n",
   );
+  expect(text).toContain('  - apiGroups: [policy]\n    resources: [poddisruptionbudgets]\n    verbs: [create, delete, list, patch]\n---\n');
   expect(text).toContain('kind: ClusterRole\nmetadata:\n  name: svc-replicas\nrules:\n');
 });
 

@@ -9,6 +9,7 @@ import { ownedBy } from './object-parts.ts';
 import { isMarked, isOfWholeCluster, readObject, refuseForeign } from './ownership.ts';
 import { anchorObject } from './settings-objects.ts';
 import { kubectlAt, type KubernetesDeps, type KubernetesSite } from './site.ts';
+import { refuseWithoutStorage } from './storage-class.ts';
 
 /** Limit for a load balancer's address, ms. Until then endpoints have their name inside the Kubernetes cluster. */
 const addressTimeoutMs = 180_000;
@@ -21,7 +22,8 @@ const wholePollMs = 1_000;
 /**
  * Applies the objects, each in one step, and returns the resulting facts. If the anchor is removed meanwhile,
  * Kubernetes removes its dependents, and all objects are applied again. Safe to repeat after a crash. Throws
- * SVC_CONTROLLER_KIND, before any change, when another owner has an object with one of svc's names.
+ * SVC_CONTROLLER_KIND, before any change, when another owner has an object with one of svc's names, and
+ * SVC_CONTROLLER_START when no storage can provide its volume.
  */
 export async function applyDesign(
   design: HighAvailabilityDesign,
@@ -30,6 +32,7 @@ export async function applyDesign(
 ): Promise<HighAvailabilityDesign> {
   const { clock, signal, onStep } = deps;
   await refuseForeign(design, secrets, deps);
+  await refuseWithoutStorage(design, deps);
   onStep(`Making the objects of the controller in ${design.context}/${design.namespace}`);
   const deadline = clock.monotonic() + wholeTimeoutMs;
   for (;;) {

@@ -1,6 +1,6 @@
-import { isObject, parseJson } from '../../shared/json.ts';
 import type { KubeApi, KubeObject } from '../../kubernetes/kube-api.ts';
 import { pathOfAll, pathOfOne } from '../../kubernetes/paths.ts';
+import { readPolicyVersion } from '../../kubernetes/policy-version.ts';
 import { SvcError } from '../../shared/errors.ts';
 import type { ClusterFacts, HighAvailabilityDesign } from './design.ts';
 import { anchorData, haNames } from './names.ts';
@@ -72,15 +72,8 @@ export async function readClusterFacts(
   { api, signal }: Pick<KubernetesDeps, 'api' | 'signal'>,
   type: HighAvailabilityDesign['endpointService'],
 ): Promise<ClusterFacts> {
-  const [groups, host] = await Promise.all([api.text('/apis', { signal }), outsideHost(api, site, type, signal)]);
-  return { key, policyVersion: policyVersionOf(parseJson(groups)), outsideHost: host };
-}
-
-/** PodDisruptionBudget's version by the API server's groups: the stable one from Kubernetes 1.21 on. */
-export function policyVersionOf(said: unknown): HighAvailabilityDesign['policyVersion'] {
-  const groups = isObject(said) && Array.isArray(said['groups']) ? said['groups'] : [];
-  const policy = groups.find((group) => isObject(group) && group['name'] === 'policy');
-  return JSON.stringify(policy ?? '').includes('"policy/v1"') || policy === undefined ? 'policy/v1' : 'policy/v1beta1';
+  const [policyVersion, host] = await Promise.all([readPolicyVersion(api, signal), outsideHost(api, site, type, signal)]);
+  return { key, policyVersion, outsideHost: host };
 }
 
 /** The Service's name or address from outside; undefined while, or where, it has none. */

@@ -1,5 +1,6 @@
 import type { Config, ControllerConfig } from '../../domain/config.ts';
 import { kubernetesContextConfig } from '../../domain/kubernetes/kubernetes-context.ts';
+import type { PolicyVersion } from '../../kubernetes/policy-version.ts';
 import { clusterReadRules, foresightRules, replicaRules, type RoleRule } from '../../domain/kubernetes/kubernetes-role.ts';
 import { podPrice } from '../../domain/price.ts';
 import type { PortableFile } from '../../providers/provider.ts';
@@ -48,7 +49,7 @@ export interface HighAvailabilityDesign {
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
   /** Of PodDisruptionBudget in this Kubernetes cluster. */
-  readonly policyVersion: 'policy/v1' | 'policy/v1beta1';
+  readonly policyVersion: PolicyVersion;
   /** Rights for replicas in the namespace; `clusterReadRules`: to read the Kubernetes cluster's free resources. */
   readonly replicaRules: readonly AccessRule[];
   readonly clusterReadRules: readonly AccessRule[];
@@ -71,7 +72,7 @@ const balancerShare = { cpus: 0.25, memoryGb: 0.5 } as const;
 /** Facts about the Kubernetes cluster. */
 export interface ClusterFacts {
   readonly key: string;
-  readonly policyVersion: HighAvailabilityDesign['policyVersion'];
+  readonly policyVersion: PolicyVersion;
   /** Of the endpoints' Service; undefined: reachable only from inside. */
   readonly outsideHost: string | undefined;
 }

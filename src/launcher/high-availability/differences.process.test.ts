@@ -100,7 +100,7 @@ test('a changed namespace or storage class applies to the next controller', asyn
   const kubernetes = { ...config.kubernetes, namespace: 'team', storageClass: 'fast' };
   expect(differencesInCluster({ ...config, kubernetes }, record, { ...made, storageClass: 'slow' })).toEqual([
     { what: 'config.yaml names the namespace team, and the controller lives in serving of prod.', remedy: next },
-    { what: "kubernetes.storage_class is fast, and the controller's volume is of slow.", remedy: next },
+    { what: "kubernetes.high_availability.storage_class_name is fast, and the controller's volume is of slow.", remedy: next },
   ]);
 });
 

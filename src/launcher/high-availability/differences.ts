@@ -8,7 +8,7 @@ import { isObject } from '../../shared/json.ts';
 import { beginAnew, forNextController, kindDifference, type ControllerDifference } from '../controller-differences.ts';
 import type { ControllerRecord } from '../controller-record.ts';
 import { designOf, type HighAvailabilityDesign } from './design.ts';
-import { haNames } from './names.ts';
+import { haNames, storageClassSetting } from './names.ts';
 import type { KubernetesSite } from './site.ts';
 import { workloadObjects } from './workload-objects.ts';
 
@@ -178,7 +178,7 @@ function fixedDifferences(desired: MadeInCluster, made: MadeInCluster): readonly
   // Kubernetes writes its default where no storage class was set.
   if (made.disk !== undefined && desired.storageClass !== undefined && desired.storageClass !== made.storageClass)
     found.push({
-      what: `kubernetes.storage_class is ${desired.storageClass}, and the controller's volume is of ${made.storageClass ?? 'no class'}.`,
+      what: `${storageClassSetting} is ${desired.storageClass}, and the controller's volume is of ${made.storageClass ?? 'no class'}.`,
       reason: 'A volume keeps its class.',
       remedy: forNextController,
     });

@@ -4,7 +4,15 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { FakeClock } from '../../../test/support/fake-clock.ts';
 import { FakeKubeApi } from '../../../test/support/fake-kube-api.ts';
-import { anchorPath, applied, apiGroupList, depsIn, leasePath, withFakeKubeApi } from '../../../test/support/high-availability.ts';
+import {
+  anchorPath,
+  applied,
+  apiGroupList,
+  defaultStorageClass,
+  depsIn,
+  leasePath,
+  withFakeKubeApi,
+} from '../../../test/support/high-availability.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import type { KubeObject } from '../../kubernetes/kube-api.ts';
 import { SvcError } from '../../shared/errors.ts';
@@ -137,7 +145,7 @@ test('removal deletes all objects and the record', async () => {
     await ensureInCluster(deps);
     api.put(leasePath, { metadata: { name: 'svc-controller', annotations: { 'svc-lease-duration-ms': '6000' } } });
     await removeFromCluster(deps, false);
-    expect([...api.objects.keys()]).toEqual(['/api/v1/namespaces/kube-system']);
+    expect([...api.objects.keys()]).toEqual(['/api/v1/namespaces/kube-system', defaultStorageClass]);
     expect(existsSync(deps.paths.controllerRecord)).toBe(false);
   });
 });

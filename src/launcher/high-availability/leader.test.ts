@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { FakeKubeApi } from '../../../test/support/fake-kube-api.ts';
 import { FakeClock } from '../../../test/support/fake-clock.ts';
-import { policyVersionOf } from './cluster-facts.ts';
 import type { Pod } from '../../kubernetes/pod.ts';
 import { isReady, troubleOf } from './leader.ts';
 import { isRolledOut, TroubleWatch } from './rollout.ts';
@@ -10,11 +9,6 @@ const metadata = { name: 'svc-controller-1', uid: 'u', resourceVersion: '1' } as
 const waiting = (reason: string, message = '', restartCount = 0): Pod => ({
   metadata,
   status: { containerStatuses: [{ name: 'controller', restartCount, state: { waiting: { reason, message } } }] },
-});
-
-/** The API groups and versions that a Kubernetes cluster reports. */
-const groups = (...versions: readonly string[]) => ({
-  groups: [{ name: 'policy', versions: versions.map((version) => ({ groupVersion: `policy/${version}`, version })) }],
 });
 
 test("a starting pod has no problem; a failing one has Kubernetes' reason", () => {
@@ -65,12 +59,6 @@ test('a rollout is complete when all pods have the latest template and are ready
   expect(isRolledOut({ ...desired, status: done })).toBe(true);
   for (const change of [{ observedGeneration: 1 }, { replicas: 3 }, { updatedReplicas: 1 }, { readyReplicas: 1 }])
     expect(isRolledOut({ ...desired, status: { ...done, ...change } })).toBe(false);
-});
-
-test('the stable PodDisruptionBudget version is used where the Kubernetes cluster has it', () => {
-  expect(policyVersionOf(groups('v1beta1'))).toBe('policy/v1beta1');
-  expect(policyVersionOf(groups('v1', 'v1beta1'))).toBe('policy/v1');
-  expect(policyVersionOf(undefined)).toBe('policy/v1');
 });
 
 test('a problem that lasts a minute is an error with the last log line', async () => {

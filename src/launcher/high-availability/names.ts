@@ -22,6 +22,9 @@ export function clusterRoleName(key: string): string {
   return `svc-controller-${key}`;
 }
 
+/** Setting of the controller's volume, for messages. */
+export const storageClassSetting = 'kubernetes.high_availability.storage_class_name';
+
 /** Label of all objects of a controller, with its key. */
 export const ownedLabel = 'svc-controller';
 

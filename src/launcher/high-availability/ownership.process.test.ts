@@ -9,6 +9,7 @@ import {
   depsIn,
   leasePath,
   withFakeKubeApi,
+  defaultStorageClass,
 } from '../../../test/support/high-availability.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import type { KubeDraft, KubeObject } from '../../kubernetes/kube-api.ts';
@@ -75,7 +76,12 @@ test("removal keeps and reports foreign objects that replaced the controller's",
     api.put(path, { metadata: { name: 'svc-endpoints', labels: { app: 'theirs' } } });
     api.put('/api/v1/namespaces/serving/pods/other', { metadata: { name: 'other', labels: { 'svc-role': 'controller' } } });
     await removeFromCluster({ ...deps, onStep: (text) => void steps.push(text) }, false);
-    expect([...api.objects.keys()]).toEqual(['/api/v1/namespaces/kube-system', path, '/api/v1/namespaces/serving/pods/other']);
+    expect([...api.objects.keys()]).toEqual([
+      '/api/v1/namespaces/kube-system',
+      defaultStorageClass,
+      path,
+      '/api/v1/namespaces/serving/pods/other',
+    ]);
     expect(steps).toContain('Service svc-endpoints stays: it is not of this controller');
   });
 });

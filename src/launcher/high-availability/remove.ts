@@ -1,6 +1,7 @@
 import type { Pod } from '../../kubernetes/pod.ts';
 import type { KubeApi } from '../../kubernetes/kube-api.ts';
 import { pathOf, pathOfOne } from '../../kubernetes/paths.ts';
+import type { PolicyVersion } from '../../kubernetes/policy-version.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { isDenied, isReadyNode, type NodeObject } from './cluster-facts.ts';
 import type { HighAvailabilityDesign } from './design.ts';
@@ -95,11 +96,7 @@ async function remove(object: NamedObject, key: string, { api, signal, onStep }:
 const noSecrets = { token: '', files: [], environment: {} } as const;
 
 /** Only the objects' names matter. */
-function namesOnly(
-  { context, namespace }: KubernetesSite,
-  key: string,
-  version: HighAvailabilityDesign['policyVersion'],
-): HighAvailabilityDesign {
+function namesOnly({ context, namespace }: KubernetesSite, key: string, version: PolicyVersion): HighAvailabilityDesign {
   return {
     key,
     context,

@@ -2,14 +2,15 @@ import type { Clock } from '../../shared/clock.ts';
 import { withLateness } from '../../shared/deadline.ts';
 import { SvcError, messageOf } from '../../shared/errors.ts';
 import { isObject, parseJson } from '../../shared/json.ts';
-import type { KubeApi, KubeObject } from '../../kubernetes/kube-api.ts';
+import type { KubeApi } from '../../kubernetes/kube-api.ts';
 import { type CheckFinding, checkOf, lateFinding } from '../check-finding.ts';
 import type { ProviderCheck } from '../provider.ts';
 import type { NodeSurvey } from './kubernetes-cluster.ts';
 import type { KubernetesClusters } from './kubernetes-clusters.ts';
 import type { NodeFacts } from './nodes/node-facts.ts';
-import { pathOfAll, versionPath } from '../../kubernetes/paths.ts';
-import { type RoleRule, clusterReadRules, foresightRules, replicaRules } from '../../domain/kubernetes/kubernetes-role.ts';
+import { missingRights, rightNames } from './rights.ts';
+import { versionPath } from '../../kubernetes/paths.ts';
+import { clusterReadRules, foresightRules, replicaRules } from '../../domain/kubernetes/kubernetes-role.ts';
 
 /** Limit of a check, ms. Callers wait for ten seconds. */
 const checkMs = 9_000;
@@ -108,7 +109,7 @@ async function inspectContext(
     ...(missingForesight.length === 0
       ? []
       : [
-          `${name}: the user may not ${missingForesight.join(', ')} in the namespace ${namespace}: a missing volume shows only with the first replica, and a quota that has room again after a pause. The role is shown by: svc check kubernetes --role`,
+          `${name}: the user may not ${missingForesight.join(', ')} in the namespace ${namespace}: ${lossOf(missingForesight)}. The role is shown by: svc check kubernetes --role`,
         ]),
     ...(missingRead.length === 0
       ? []
@@ -123,6 +124,17 @@ async function inspectContext(
     text: [...parts, ...(missing.length === 0 ? [] : ['rights are missing'])].join(', '),
     remedies,
   };
+}
+
+/** What svc cannot do without some of the optional rights. */
+function lossOf(missing: readonly string[]): string {
+  const losses = [
+    ['persistentvolumeclaims', 'a missing volume shows only with the first replica'],
+    ['resourcequotas', 'a quota that has room again shows after a pause'],
+    ['pods/status', 'a pod is ready as soon as its containers run, whatever the readiness probe says'],
+    ['poddisruptionbudgets', 'the drain of a node ends all of its replicas at once'],
+  ] as const;
+  return losses.flatMap(([resource, loss]) => (missing.some((right) => right.endsWith(` ${resource}`)) ? [loss] : [])).join('; ');
 }
 
 async function versionOf(api: KubeApi, signal: AbortSignal | undefined): Promise<string> {
@@ -162,86 +174,4 @@ function unlabelled(name: string, nodes: readonly NodeFacts[]): readonly string[
   return [
     `${name}: nodes with GPUs have no label that tells their kind (${dumb.length}); name it, for instance: kubectl --context ${name} label node ${shown} svc.dev/accelerator=L4`,
   ];
-}
-
-interface Right {
-  readonly group: string;
-  readonly resource: string;
-  readonly verb: string;
-}
-
-interface RulesReview extends KubeObject {
-  readonly status?: {
-    readonly resourceRules?: readonly {
-      readonly verbs: readonly string[];
-      readonly apiGroups?: readonly string[];
-      readonly resources?: readonly string[];
-      readonly resourceNames?: readonly string[];
-    }[];
-  };
-}
-
-interface AccessReview extends KubeObject {
-  readonly status?: { readonly allowed?: boolean };
-}
-
-/**
- * The rights that the user lacks, such as `create pods`; `namespace` undefined: in the whole Kubernetes cluster. Asks
- * one by one for rights that the list of a namespace leaves open, as with authorizers beside RBAC.
- */
-async function missingRights(
-  api: KubeApi,
-  rules: readonly RoleRule[],
-  namespace: string | undefined,
-  signal: AbortSignal | undefined,
-): Promise<readonly string[]> {
-  const required = rules.flatMap((rule) => rightsOf(rule));
-  const listed = namespace === undefined ? () => false : await listedRights(api, namespace, signal);
-  const answers = await Promise.all(
-    required.filter((right) => !listed(right)).map(async (right) => ({ right, isAllowed: await isAllowed(api, right, namespace, signal) })),
-  );
-  return answers.flatMap(({ right, isAllowed: allowed }) => (allowed ? [] : [rightName(right)]));
-}
-
-function rightNames(rules: readonly RoleRule[]): readonly string[] {
-  return rules.flatMap((rule) => rightsOf(rule)).map((right) => rightName(right));
-}
-
-const rightName = ({ verb, resource }: Right): string => `${verb} ${resource}`;
-
-function rightsOf({ apiGroups, resources, verbs }: RoleRule): readonly Right[] {
-  return resources.flatMap((resource) => verbs.map((verb) => ({ group: apiGroups[0] ?? '', resource, verb })));
-}
-
-const has = (values: readonly string[] | undefined, ...names: readonly string[]): boolean =>
-  values?.some((value) => value === '*' || names.includes(value)) ?? false;
-
-async function listedRights(api: KubeApi, namespace: string, signal: AbortSignal | undefined): Promise<(right: Right) => boolean> {
-  const review = await api.create<RulesReview>(
-    pathOfAll('SelfSubjectRulesReview'),
-    { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectRulesReview', metadata: { name: '' }, spec: { namespace } },
-    { signal },
-  );
-  const rules = (review?.status?.resourceRules ?? []).filter(({ resourceNames = [] }) => resourceNames.length === 0);
-  return ({ group, resource, verb }) =>
-    rules.some(
-      (rule) => has(rule.verbs, verb) && has(rule.apiGroups, group) && has(rule.resources, resource, `*/${resource.split('/')[1] ?? ''}`),
-    );
-}
-
-async function isAllowed(api: KubeApi, right: Right, namespace: string | undefined, signal: AbortSignal | undefined): Promise<boolean> {
-  const [resource, subresource] = right.resource.split('/');
-  const resourceAttributes = {
-    group: right.group,
-    verb: right.verb,
-    resource,
-    ...(subresource !== undefined && { subresource }),
-    ...(namespace !== undefined && { namespace }),
-  };
-  const review = await api.create<AccessReview>(
-    pathOfAll('SelfSubjectAccessReview'),
-    { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectAccessReview', metadata: { name: '' }, spec: { resourceAttributes } },
-    { signal },
-  );
-  return review?.status?.allowed === true;
 }

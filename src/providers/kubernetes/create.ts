@@ -8,11 +8,12 @@ import { ProviderRefusal } from '../provider-refusal.ts';
 import type { MachineSpec, Offer } from '../provider.ts';
 import { podPoll, removeMachine } from './destroy.ts';
 import { creationError, isDenied } from './errors.ts';
-import type { KubernetesCluster } from './kubernetes-cluster.ts';
+import { patienceOf, type KubernetesCluster } from './kubernetes-cluster.ts';
 import { anchorManifest, podManifest, provisionTimeoutSeconds, type PodPlan } from './manifest.ts';
-import { podNames, type MachineRef } from './names.ts';
+import { ownerOf, podNames, type MachineRef } from './names.ts';
 import { nodeDemands } from './nodes/node-demands.ts';
-import { chooseImage, forTask } from './pod-settings.ts';
+import { chooseImage, forTask, withAssumedAutoscaler } from './pod-settings.ts';
+import { mayReportReadiness } from './readiness.ts';
 
 /** Input for creating a machine, or for its dry run. */
 export interface Creation {
@@ -37,16 +38,23 @@ export async function planMachine({ cluster, config, offer, spec, ref, command, 
   const image = chooseImage(spec.imageId, offer.region, config.image);
   if ('why' in image) throw new ProviderRefusal('unsupported', 'whole-region', `The cluster ${offer.region} ${image.why}.`);
   const needsNodes = offer.accelerator !== undefined || offer.spot || config.autoscaler === undefined;
-  const survey = needsNodes ? await cluster.survey(signal) : undefined;
+  const isReplica = spec.role === 'replica' && ownerOf(spec.tags) !== undefined;
+  const [survey, hasReadinessGate] = await Promise.all([
+    needsNodes ? cluster.survey(signal) : undefined,
+    isReplica && mayReportReadiness(cluster.api, ref.namespace, signal),
+  ]);
+  const nodes = survey !== undefined && 'nodes' in survey ? survey.nodes : undefined;
+  const assumed = withAssumedAutoscaler(config, nodes);
   return {
-    config,
+    config: assumed,
     offer,
     spec,
-    demands: nodeDemands(offer, forTask(config, spec.providerConfig), survey !== undefined && 'nodes' in survey ? survey.nodes : undefined),
+    demands: nodeDemands(offer, forTask(assumed, spec.providerConfig), nodes),
     namespace: ref.namespace,
     base: ref.base,
     image: image.image,
     command,
+    hasReadinessGate,
   };
 }
 
@@ -115,7 +123,6 @@ async function applyPods(creation: Creation, tryPod: TryPod, names: readonly str
 
 async function untilScheduled(creation: Creation, names: readonly string[]): Promise<void> {
   const { cluster, config, offer, spec, ref, clock, signal } = creation;
-  const patienceMs = provisionTimeoutSeconds(config, spec) * 1_000;
   const startedAt = clock.monotonic();
   for (let polls = 1; ; polls += 1) {
     const pods = (await cluster.pods(ref.namespace, [ref.base], signal)).get(ref.base) ?? [];
@@ -123,6 +130,7 @@ async function untilScheduled(creation: Creation, names: readonly string[]): Pro
     if (pods.length < names.length || pods.some(({ metadata }) => metadata.deletionTimestamp !== undefined))
       throw new ProviderRefusal('failed-launch', 'region', `A pod of ${ref.base} was removed from ${offer.region} before it had a node.`);
     if (waiting.length === 0) return;
+    const patienceMs = (patienceOf(pods) ?? provisionTimeoutSeconds(config, spec)) * 1_000;
     const waitedMs = clock.monotonic() - startedAt;
     if (waitedMs >= patienceMs) throw noRoom(waiting, offer, patienceMs);
     if (waitedMs >= longestWaitMs) return;

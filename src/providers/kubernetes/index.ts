@@ -21,6 +21,7 @@ import {
   type PortableCredentials,
   type Provider,
   type ProviderCheck,
+  type ReadinessReport,
 } from '../provider.ts';
 import { ProviderRefusal } from '../provider-refusal.ts';
 import type { ProviderContext } from '../registry.ts';
@@ -33,6 +34,7 @@ import { type MachineRef, firstPod, machineIdOf, ownerOf, podBase, podNames, rea
 import { type OfferingContext, kubernetesOffers } from './offers.ts';
 import { forTask } from './pod-settings.ts';
 import { DryRuns } from './dry-runs.ts';
+import { ReadinessReporter } from './readiness.ts';
 import { NamespaceInventory } from './namespace-inventory.ts';
 import { portableKubeconfig } from '../../kubernetes/portable-kubeconfig.ts';
 
@@ -60,12 +62,14 @@ export class KubernetesProvider implements Provider {
   readonly #namespaces: NamespaceInventory;
   readonly #states: MachineStates;
   readonly #dryRuns = new DryRuns();
+  readonly #readiness: ReadinessReporter;
 
   constructor(context: ProviderContext, access: KubernetesAccess = usualAccess(context)) {
     this.#context = context;
     this.#clusters = new KubernetesClusters(context, access);
     this.#namespaces = new NamespaceInventory(context, this.#clusters);
     this.#states = new MachineStates(context.clock, this.#clusters, this.#namespaces);
+    this.#readiness = new ReadinessReporter(context.clock, this.#clusters);
   }
 
   async check({ signal }: CallOptions): Promise<ProviderCheck> {
@@ -166,6 +170,11 @@ export class KubernetesProvider implements Provider {
   async credentials(target: ControllerTarget, { signal }: CallOptions): Promise<PortableCredentials | undefined> {
     signal?.throwIfAborted();
     return target.provider === this.name ? undefined : portableLogin(this.#clusters, this.#namespaces, target);
+  }
+
+  async reportReadiness(report: ReadinessReport, { signal }: CallOptions): Promise<void> {
+    signal?.throwIfAborted();
+    await this.#readiness.report(report, signal);
   }
 
   async #creation(offer: Offer, spec: MachineSpec, key: string, signal: AbortSignal | undefined): Promise<Creation> {

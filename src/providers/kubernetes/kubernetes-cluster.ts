@@ -80,6 +80,16 @@ export class KubernetesCluster {
     return byMachine(items);
   }
 
+  /** As the watch shows them, where it shows all pods of a machine. */
+  async currentPods(namespace: string, bases: readonly string[], signal: AbortSignal | undefined): Promise<PodsByMachine> {
+    const watched = this.#watches.pods(this.context, namespace);
+    const known = new Map(bases.flatMap((base) => (isWhole(base, watched?.get(base)) ? [[base, watched?.get(base) ?? []] as const] : [])));
+    // A machine that the watch shows in part or not at all may be newer than its last report.
+    const unknown = bases.filter((base) => !known.has(base));
+    if (unknown.length > 0) for (const [base, pods] of await this.pods(namespace, unknown, signal)) known.set(base, pods);
+    return known;
+  }
+
   /** Ending machines count as gone, unless their node cannot end them now, or will never confirm it. */
   async machines(namespace: string, tags: MachineSpec['tags'], signal: AbortSignal | undefined): Promise<readonly ListedMachine[]> {
     const required = Object.entries(tags).map(([name, value]) => `${name}=${tagLabel(value)}`);
@@ -104,11 +114,7 @@ export class KubernetesCluster {
   async statuses(refs: readonly MachineRef[], signal: AbortSignal | undefined): Promise<ReadonlyMap<string, MachineSight>> {
     const [{ namespace } = { namespace: '' }] = refs;
     const bases = refs.map(({ base }) => base);
-    const watched = this.#watches.pods(this.context, namespace);
-    const known = new Map(bases.flatMap((base) => (isWhole(base, watched?.get(base)) ? [[base, watched?.get(base) ?? []] as const] : [])));
-    // A machine that the watch shows in part or not at all may be newer than its last report.
-    const unknown = bases.filter((base) => !known.has(base));
-    if (unknown.length > 0) for (const [base, pods] of await this.pods(namespace, unknown, signal)) known.set(base, pods);
+    const known = await this.currentPods(namespace, bases, signal);
     const all = [...known.values()].flat();
     const troubles = await this.#troubles(all, signal);
     const isWidespread = troubles === undefined && areMostNodesCutOff(all);
@@ -210,7 +216,8 @@ export class KubernetesCluster {
   }
 }
 
-function patienceOf(pods: readonly Pod[]): number | undefined {
+/** Maximum wait for room that the pods were created with, s; undefined: unknown. */
+export function patienceOf(pods: readonly Pod[]): number | undefined {
   const seconds = Number(pods[0]?.metadata.annotations?.[ownAnnotations.patience]);
   return Number.isFinite(seconds) ? seconds : undefined;
 }

@@ -32,6 +32,7 @@ function plan(
     rank: 0,
     image: 'python:3',
     command: ['/bin/sh', '-c', 'wait'],
+    hasReadinessGate: false,
     anchor: { name: 'svc-abcd', uid: 'u1' },
   };
 }
@@ -65,6 +66,14 @@ test('a plain pod has the requested resources, its labels and no API token', () 
       volumes: [{ name: 'svc', emptyDir: {} }],
     },
   });
+});
+
+test('the readiness gate joins those of a pod_config', () => {
+  const podConfig = { spec: { readinessGates: [{ conditionType: 'example.com/ready' }] } };
+  expect(podManifest({ ...plan({ config: { podConfig } }), hasReadinessGate: true })).toMatchObject({
+    spec: { readinessGates: [{ conditionType: 'example.com/ready' }, { conditionType: 'svc.dev/ready' }] },
+  });
+  expect(podManifest(plan())['spec']).not.toHaveProperty('readinessGates');
 });
 
 test('default memory is a request, not a limit', () => {

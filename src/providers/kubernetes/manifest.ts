@@ -2,9 +2,21 @@ import type { KubernetesContextConfig } from '../../domain/config.ts';
 import { mergePod } from '../../domain/kubernetes/merge-pod.ts';
 import { mainContainer, ownVolumes, workFolder } from '../../domain/kubernetes/pod-config.ts';
 import type { KubeDraft } from '../../kubernetes/kube-api.ts';
+import type { PolicyVersion } from '../../kubernetes/policy-version.ts';
 import { isObject } from '../../shared/json.ts';
 import type { MachineSpec, Offer } from '../provider.ts';
-import { anchorName, isAnnotationName, isLabel, isOwnName, ownAnnotations, ownerOf, ownLabels, sharedTags, tagLabel } from './names.ts';
+import {
+  anchorName,
+  isAnnotationName,
+  isLabel,
+  isOwnName,
+  ownAnnotations,
+  ownerOf,
+  ownLabels,
+  readinessCondition,
+  sharedTags,
+  tagLabel,
+} from './names.ts';
 import { inEach, nodePreferences, nodeTerms, type NodeDemands, type NodeTerm } from './nodes/node-demands.ts';
 import { podTolerations, readSize } from './pod-settings.ts';
 
@@ -21,6 +33,8 @@ export interface PodPlan {
   readonly rank: number;
   readonly image: string;
   readonly command: readonly string[];
+  /** Whether svc reports the readiness of its replica. Without the reports, a pod with the gate is never ready. */
+  readonly hasReadinessGate: boolean;
   readonly anchor: { readonly name: string; readonly uid: string };
 }
 
@@ -38,6 +52,31 @@ export function anchorManifest(plan: Pick<PodPlan, 'config' | 'spec' | 'namespac
       annotations: config.annotations,
     },
   };
+}
+
+/** Evictions of a service's pods leave this many of them ready. */
+export function budgetManifest(plan: Pick<PodPlan, 'config' | 'namespace' | 'anchor'> & BudgetPlan): KubeDraft {
+  const { version, owner, minAvailable, config, namespace, anchor } = plan;
+  return {
+    apiVersion: version,
+    kind: 'PodDisruptionBudget',
+    metadata: {
+      name: anchorName(owner),
+      namespace,
+      labels: { ...validLabels(config.labels), [ownLabels.owned]: tagLabel(owner) },
+      annotations: config.annotations,
+      ownerReferences: [{ apiVersion: 'v1', kind: 'ConfigMap', name: anchor.name, uid: anchor.uid }],
+    },
+    // Kubernetes accepts no percentage, and no `maxUnavailable`, for pods without a controller such as a Deployment.
+    spec: { minAvailable, selector: { matchLabels: { 'svc-service-key': tagLabel(owner) } } },
+  };
+}
+
+interface BudgetPlan {
+  readonly version: PolicyVersion;
+  /** The service's key. */
+  readonly owner: string;
+  readonly minAvailable: number;
 }
 
 /** One pod of a machine, with the partial pods of configuration and task merged in. */
@@ -88,7 +127,8 @@ function withPodConfig(plan: PodPlan): Readonly<Record<string, unknown>> {
   const constraints = apartInZones(spec);
   // Not merged: Kubernetes rejects two constraints of the same topology, so the configured ones replace svc's.
   const placed = constraints.length === 0 ? podSpec : { topologySpreadConstraints: constraints, ...podSpec };
-  return { ...pod, spec: withOwnGroup(onNodes(placed, nodeTerms(demands))) };
+  const whole = withOwnGroup(onNodes(placed, nodeTerms(demands)));
+  return { ...pod, spec: plan.hasReadinessGate ? withReadinessGate(whole) : whole };
 }
 
 /** The patches alone would admit nodes with other GPUs: they may only choose among the offered nodes. */
@@ -100,6 +140,12 @@ function onNodes(podSpec: PodPart, terms: readonly NodeTerm[]): PodPart {
   const { nodeSelectorTerms: given } = partOf(nodeAffinity, field);
   const required = { nodeSelectorTerms: inEach(terms, Array.isArray(given) ? given : []) };
   return { ...podSpec, affinity: { ...affinity, nodeAffinity: { ...nodeAffinity, [field]: required } } };
+}
+
+/** Kubernetes' Ready then follows svc's probes: budgets, Services of users and `kubectl` see it. */
+function withReadinessGate(podSpec: PodPart): PodPart {
+  const { readinessGates: given } = podSpec;
+  return { ...podSpec, readinessGates: [...(Array.isArray(given) ? given : []), { conditionType: readinessCondition }] };
 }
 
 /** Volumes belong to root; a container that runs as another user needs a group to write to them. */

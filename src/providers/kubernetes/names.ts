@@ -71,6 +71,9 @@ export const ownAnnotations = {
   patience: 'svc-provision-timeout',
 } as const;
 
+/** Type of the pods' condition that reports the readiness of their replica. */
+export const readinessCondition = 'svc.dev/ready';
+
 /** The owner with which a machine is released: a service or a controller. */
 export function ownerOf(tags: MachineSpec['tags']): string | undefined {
   return tags['svc-service-key'];

@@ -267,6 +267,17 @@ test('a context with an autoscaler offers sizes and GPUs that no node has', () =
   ]);
 });
 
+test('a Kubernetes cluster without any node counts as one that adds nodes', () => {
+  const found = ask({ cpus: exactly(64) }, cluster([]));
+  expect(found.offers).toMatchObject([{ cpus: 64 }]);
+  expect(found.offers[0]?.room).toBeUndefined();
+  expect(found.notice).toMatch(/^There are no nodes in a now: .* kubernetes\.autoscaler/);
+  expect(ask({ accelerator: { name: 'L4', count: 1 } }, cluster([])).offers).toMatchObject([{ accelerator: { name: 'L4' } }]);
+  // A node that is not ready shows that the Kubernetes cluster has nodes of its own.
+  expect(ask({ cpus: exactly(64) }, cluster([node('n1', { ready: 'False' })])).offers).toEqual([]);
+  expect(ask({}, cluster([], [], { autoscaler: 'gke' })).notice).toBeUndefined();
+});
+
 const rooms = (requested: Partial<Resources>, one: OfferingContext) => ask(requested, one).offers.map(({ room }) => room);
 
 test("room is counted per node, by the node's scarcest resource", () => {
@@ -287,7 +298,7 @@ test('room is unlimited with an autoscaler or hidden nodes', () => {
 });
 
 test('a single CPU is written in the singular', () => {
-  expect(ask({}, cluster([])).whyNone).toContain('(1 CPU, 2 GB)');
+  expect(ask({}, cluster([node('n1', { ready: 'False' })])).whyNone).toContain('(1 CPU, 2 GB)');
 });
 
 test('configured prices apply, and offers above the maximum cost are left out', () => {

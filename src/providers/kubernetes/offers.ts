@@ -8,7 +8,16 @@ import { didYouMean } from '../../shared/did-you-mean.ts';
 import type { Offer, OfferList, RejectedOffer } from '../provider.ts';
 import { gpuLabelFormats, type GpuKind } from './nodes/gpu-labels.ts';
 import { untolerated, type NodeFacts, type Toleration } from './nodes/node-facts.ts';
-import { chooseImage, configuredSelector, podTolerations, readSize, sizeName, requestedSize, type PodSize } from './pod-settings.ts';
+import {
+  chooseImage,
+  configuredSelector,
+  podTolerations,
+  readSize,
+  sizeName,
+  requestedSize,
+  withAssumedAutoscaler,
+  type PodSize,
+} from './pod-settings.ts';
 
 /** Input for a context's offers. */
 export interface OfferingContext {
@@ -43,13 +52,22 @@ export function kubernetesOffers(
   const offers = judged.flatMap((one) => one.offers).toSorted((a, b) => a.hourlyUsd - b.hourlyUsd);
   const whys = judged.flatMap(({ why }) => why ?? []);
   const hidden = judged.flatMap((one) => (one.isHidden && one.offers.length > 0 ? [one.context] : []));
+  const empty = judged.flatMap((one) => (one.isEmpty && one.offers.length > 0 ? [one.context] : []));
+  const notices = [
+    ...(hidden.length === 0
+      ? []
+      : [
+          `The nodes of ${hidden.join(', ')} may not be read, so only their schedulers know whether there is room; docs/clouds/kubernetes.md has the role.`,
+        ]),
+    ...(empty.length === 0
+      ? []
+      : [`There are no nodes in ${empty.join(', ')} now: pods wait for new ones, as with kubernetes.autoscaler. To be exact, set it.`]),
+  ];
   return {
     offers,
     whyNone: offers.length > 0 ? undefined : `No Kubernetes cluster has what is asked for${requestText(resources)}: ${whys.join('; ')}.`,
     ...(offers.length === 0 && judged.some(({ isFull }) => isFull) && { isFull: true }),
-    ...(hidden.length > 0 && {
-      notice: `The nodes of ${hidden.join(', ')} may not be read, so only their schedulers know whether there is room; docs/clouds/kubernetes.md has the role.`,
-    }),
+    ...(notices.length > 0 && { notice: notices.join(' ') }),
     ...(explain && { rejected: judged.flatMap(({ rejected }) => rejected) }),
   };
 }
@@ -76,20 +94,24 @@ interface ContextJudgement {
   /** A clause that begins with the context's name; undefined: there is an offer. */
   readonly why: string | undefined;
   readonly isHidden: boolean;
+  /** Whether it has no nodes, and the configuration names no autoscaler. */
+  readonly isEmpty: boolean;
   /** Whether some node would do if it had no other pods. */
   readonly isFull: boolean;
 }
 
-function judgeContext(resources: Resources, { context, config, state }: OfferingContext): ContextJudgement {
+function judgeContext(resources: Resources, { context, config: given, state }: OfferingContext): ContextJudgement {
   const nothing = (why: string): ContextJudgement => ({
     context,
     offers: [],
     rejected: [],
     why: `${context} ${why}`,
     isHidden: false,
+    isEmpty: false,
     isFull: false,
   });
   if ('why' in state) return nothing(`cannot be used: ${state.why}`);
+  const config = withAssumedAutoscaler(given, 'nodes' in state ? state.nodes : undefined);
   const image = chooseImage(resources.imageId, context, config.image);
   if ('why' in image) return nothing(image.why);
   const { instanceType } = resources;
@@ -114,7 +136,8 @@ function judgeContext(resources: Resources, { context, config, state }: Offering
   const offers = judged.flatMap(({ offer, why }) => (why === undefined ? [offer] : []));
   const tooDear = judged.flatMap(({ offer, why }) => (why === undefined ? [] : [{ offer, why }]));
   const rejected = fits.slice(0, explainedNodes).flatMap((fit) => rejectedNode(fit, context));
-  if (offers.length > 0) return { context, offers, rejected: [...tooDear, ...rejected], why: undefined, isHidden, isFull: false };
+  if (offers.length > 0)
+    return { context, offers, rejected: [...tooDear, ...rejected], why: undefined, isHidden, isEmpty: config !== given, isFull: false };
   const [dear] = tooDear;
   const why = dear === undefined ? whyNoNode(fits, isHidden) : dear.why;
   const isFull =

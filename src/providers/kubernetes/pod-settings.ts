@@ -93,3 +93,11 @@ export function readSize(name: string): PodSize | undefined {
   if (match === null) return undefined;
   return { cpus: Number(match[1]), memoryGb: Number(match[2]), isMemorySoft: match[3] === '+' };
 }
+
+/**
+ * The configuration with an autoscaler where the Kubernetes cluster has no node at all: it is of no use unless it adds
+ * some, as after a scale-down to zero. `nodes` undefined: they are unknown.
+ */
+export function withAssumedAutoscaler(config: KubernetesContextConfig, nodes: readonly unknown[] | undefined): KubernetesContextConfig {
+  return nodes?.length === 0 && config.autoscaler === undefined ? { ...config, autoscaler: 'generic' } : config;
+}
