@@ -114,8 +114,8 @@ export async function removeEverywhere(
 }
 
 /**
- * Retries: a provider may hold resources while a machine that uses them is ending. `onStep` hears of regions that deny
- * access: their resources stay.
+ * Retries: a provider may hold resources while a machine that uses them is ending. Reports regions that deny access to
+ * `onStep`: their resources stay.
  */
 export async function releaseWhenFree(provider: Provider, owner: string, { clock, signal, onStep }: RemovalDeps): Promise<void> {
   const onDenied = (error: SvcError): void => onStep?.(`${asSentence(error.message)} Resources in that region stay.`);

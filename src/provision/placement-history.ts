@@ -10,7 +10,7 @@ import {
   rememberLateRefusal,
   rememberRefusal,
   resumeLaunches,
-  undecided,
+  kindsWithoutVerdict,
   type Refused,
 } from '../domain/placement/refusals.ts';
 import { rememberStart } from '../domain/placement/rank.ts';
@@ -211,7 +211,7 @@ export class PlacementHistory {
   }
 
   #afterRefusal(offer: PlaceableOffer, { kind }: Refused): PlacementMemory {
-    return offer.spot && !undecided.has(kind) ? withZones(this.#memory, (zones) => preemptZone(zones, offer)) : this.#memory;
+    return offer.spot && !kindsWithoutVerdict.has(kind) ? withZones(this.#memory, (zones) => preemptZone(zones, offer)) : this.#memory;
   }
 
   #learn(memory: PlacementMemory): void {

@@ -2,14 +2,10 @@ import { readFile } from 'node:fs/promises';
 import type { Task } from '../domain/task.ts';
 import { suitesForKey, tlsRules, tlsSuites, versionWithoutSuite, type TlsRules } from '../domain/tls-rules.ts';
 import { messageOf, SvcError } from '../shared/errors.ts';
-import { judgeClientCa, judgeTlsPair } from '../shared/system/tls-pair.ts';
+import { judgeClientCa, judgeTlsPair, type TlsFault } from '../shared/system/tls-pair.ts';
 import { openTask, type TaskSource } from './task-document.ts';
 
-interface Fault {
-  readonly field: string;
-  readonly reason: string;
-  readonly hint: string;
-}
+type Fault = Omit<TlsFault, 'field'> & { readonly field: TlsFault['field'] | 'ciphers' };
 
 /**
  * Checks that the TLS files of a service can serve its endpoint at `now` (ms since the epoch). Throws

@@ -5,6 +5,7 @@ import { describe } from 'vitest';
 /** Programs that tests use and Debian's base image lacks, with the Debian package of each. */
 const packages = {
   bwrap: 'bubblewrap',
+  busybox: 'busybox-static',
   curl: 'curl',
   gcc: 'gcc',
   git: 'git',

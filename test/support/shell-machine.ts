@@ -1,10 +1,11 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { systemClock } from '../../src/shared/clock.ts';
 import { wholeEnv } from '../../src/shared/env.ts';
 import { SvcError } from '../../src/shared/errors.ts';
 import { runSession, type SessionCarrier } from '../../src/remote/session/run-session.ts';
 import type { SessionMachine, SessionRequest } from '../../src/remote/session/session-machine.ts';
 import { bootCommand } from '../../src/remote/session/session-script.ts';
+import type { Tool } from './needs.ts';
 
 /** A machine that is this computer: each session is a shell, as with sshd. */
 export interface ShellMachine extends SessionMachine {
@@ -44,7 +45,9 @@ export function shellMachine(shell: readonly string[], env: Readonly<Record<stri
   };
 }
 
-/** The installed shells that SSH hosts may have as /bin/sh. */
-export const installedShells = [['sh'], ['bash'], ['busybox', 'sh']]
-  .map((shell) => ({ name: shell.join(' '), shell }))
-  .filter(({ shell: [program = ''] }) => spawnSync(program, ['-c', 'true']).error === undefined);
+/** The shells that SSH hosts may have as /bin/sh, and the programs that tests of each need. */
+export const shells: readonly { readonly shell: readonly string[]; readonly tools: readonly Tool[] }[] = [
+  { shell: ['sh'], tools: [] },
+  { shell: ['bash'], tools: [] },
+  { shell: ['busybox', 'sh'], tools: ['busybox'] },
+];

@@ -1,7 +1,7 @@
 /** Connections may be refused far faster than requests arrive. Then their lines would replace all others in the log. */
 const linesPerSecond = 20;
 
-/** Limits the lines about refused connections of one thread. The metrics count all of them. Pure. */
+/** Limits the lines about refused connections of one thread. The metrics count all but plain HTTP at a TLS port. Pure. */
 export class LineRate {
   #second = Number.NEGATIVE_INFINITY;
   #lines = 0;

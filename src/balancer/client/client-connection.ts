@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { recordUnread } from '../exchange/request-record.ts';
+import { recordUnread, type UnreadRequest } from '../exchange/request-record.ts';
 import type { BalancerContext } from '../exchange/balancer-context.ts';
 import type { Timed } from '../transport/deadlines.ts';
 import type { ExchangeClient } from '../exchange/exchange-client.ts';
@@ -295,7 +295,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
   // ---- Ends
 
   /** Answers a request of which nothing more is read. */
-  #reply(response: BalancerResponse, read: Parameters<typeof recordUnread>[3] = {}): void {
+  #reply(response: BalancerResponse, read: UnreadRequest = {}): void {
     const record = recordUnread(this.#context, this, response, read);
     this.#writer.text(writeBalancerResponse(response, read.head, record.requestId, false));
     this.#writer.flush();

@@ -64,7 +64,7 @@ export function judgeEnd(context: BalancerContext, attempt: Attempt, request: Re
 export function judgeFailure(context: BalancerContext, attempt: Attempt, reason: SuspectReason | undefined): void {
   const { replica, verdict } = attempt;
   countError(context, attempt);
-  replica.health.recordBroken(context.deadlines.now, reason === 'timeout' && verdict === undefined ? 'hung' : 'cutOff');
+  replica.health.recordBroken(context.deadlines.machineNow, reason === 'timeout' && verdict === undefined ? 'hung' : 'cutOff');
   if (verdict !== 'failed') recordFailure(context, replica, false);
   if (reason !== undefined) context.suspect(replica.id, reason);
 }

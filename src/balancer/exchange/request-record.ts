@@ -18,15 +18,19 @@ export function recordArrival(context: BalancerContext, client: Asking, head: Re
   return record;
 }
 
-/**
- * Makes the record of a request that the balancer answered without an `Exchange`. `head`: if it was read. `line`: what was
- * read of a refused head.
- */
+/** A request that no `Exchange` reads. */
+export interface UnreadRequest {
+  readonly head?: RequestHead | undefined;
+  /** What was read of a refused head. */
+  readonly line?: RequestLine | undefined;
+}
+
+/** Makes the record of a request that the balancer answered without an `Exchange`. */
 export function recordUnread(
   context: BalancerContext,
   client: Asking,
   response: BalancerResponse,
-  { head, line }: { readonly head?: RequestHead | undefined; readonly line?: RequestLine | undefined } = {},
+  { head, line }: UnreadRequest = {},
 ): AccessRecord {
   const record = head === undefined ? openFor(context, client) : recordArrival(context, client, head);
   if (head === undefined) record.requestId = context.newRequestId();

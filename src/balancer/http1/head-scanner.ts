@@ -81,7 +81,9 @@ export class HeadScanner {
     const start = isResumed ? 0 : from;
     const end = isResumed ? this.#heldLength : chunk.length;
     const scanned = this.#run(bytes, start, Math.min(end - start, this.#limits.headBytes));
-    if (scanned === faulted) {
+    const isTooLarge = scanned === needMore && this.#scanned >= this.#limits.headBytes;
+    if (isTooLarge) this.#refuse('head_too_large');
+    if (scanned === faulted || isTooLarge) {
       this.text = bytes.toString('latin1', start, start + Math.max(this.methodEnd, this.targetEnd));
       return faulted;
     }
@@ -90,7 +92,6 @@ export class HeadScanner {
       this.#rewind();
       return from + scanned - heldBefore;
     }
-    if (this.#scanned >= this.#limits.headBytes) return this.#refuse('head_too_large');
     if (!isResumed) this.#hold(chunk, from);
     return needMore;
   }

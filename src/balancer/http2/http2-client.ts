@@ -3,7 +3,7 @@ import type { BalancerContext } from '../exchange/balancer-context.ts';
 import type { Timed } from '../transport/deadlines.ts';
 import type { ExchangeClient } from '../exchange/exchange-client.ts';
 import { Exchange } from '../exchange/exchange.ts';
-import { noTrailers, type Trailers } from '../http1/chunked-decoder.ts';
+import type { Trailers } from '../http1/chunked-decoder.ts';
 import type { ForwardedClient } from '../http1/forward-request.ts';
 import type { RequestHead } from '../http1/request-head.ts';
 import { Http2Reply } from './http2-reply.ts';
@@ -57,10 +57,11 @@ export class Http2Client implements ExchangeClient, Timed {
     this.#guarded(() => this.#begin(request));
   }
 
-  #begin({ head, isEnded }: Http2Request): void {
+  #begin({ stream, head, isEnded, trailers }: Http2Request): void {
     const exchange = new Exchange(this.#owner.context, this, head);
     this.#exchange = exchange;
-    if (isEnded) exchange.requestEnd(noTrailers);
+    // An empty body may have ended before the request began. Then `end` was emitted already.
+    if (isEnded || stream.readableEnded) exchange.requestEnd(trailers);
     exchange.advance();
     this.#stream.on('data', (chunk: Buffer) => this.#guarded(() => this.#onData(chunk)));
   }

@@ -1,4 +1,5 @@
 import { constants } from 'node:http2';
+import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
 import { field, Flag, frame, FrameClient, FrameType, requestFields, word } from '../../../test/support/http2-frames.ts';
 import { httpReplica, withReplicas } from '../../../test/support/raw-http.ts';
@@ -40,21 +41,29 @@ test.each([
   });
 });
 
-test('trailers in the same read as their head reach the replica', async () => {
+const end = Flag.endHeaders | Flag.endStream;
+
+test.each([
+  [
+    'trailers',
+    [frame(FrameType.data, 0, 1, Buffer.from('hi')), frame(FrameType.headers, end, 1, field('x-sum', '7'))],
+    'hi',
+    ['x-sum', '7'],
+  ],
+  ['trailers without a body', [frame(FrameType.headers, end, 1, field('x-sum', '7'))], '', ['x-sum', '7']],
+  ['an empty last frame', [frame(FrameType.data, Flag.endStream, 1, Buffer.alloc(0))], '', []],
+  ['a body', [frame(FrameType.data, Flag.endStream, 1, Buffer.from('hi'))], 'hi', []],
+])('%s in the same read as the head reach the replica', async (_, frames, body, trailers) => {
   const echo = httpReplica((request, response) => {
-    request.resume().on('end', () => response.end(JSON.stringify(request.rawTrailers)));
+    void text(request).then((read) => response.end(JSON.stringify([read, request.rawTrailers])));
   });
   await withReplicas([echo], async (replica) => {
     await withTlsBalancer([replica?.port ?? 0], async (balancer) => {
       const client = new FrameClient(balancer.port);
       try {
-        client.send(
-          head(1, 0, 'POST'),
-          frame(FrameType.data, 0, 1, Buffer.from('hi')),
-          frame(FrameType.headers, Flag.endHeaders | Flag.endStream, 1, field('x-sum', '7')),
-        );
-        const body = await waitFor('the response', () => client.of(FrameType.data)[0]?.payload.toString());
-        expect(JSON.parse(body)).toEqual(['x-sum', '7']);
+        client.send(head(1, 0, 'POST'), ...frames);
+        const reply = await waitFor('the response', () => client.of(FrameType.data)[0]?.payload.toString());
+        expect(JSON.parse(reply)).toEqual([body, trailers]);
       } finally {
         client.destroy();
       }

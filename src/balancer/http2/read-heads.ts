@@ -103,7 +103,7 @@ export function readTrailerFields(fields: FieldList): Trailers {
   for (let index = 0; index < fields.length; index += 2) {
     const name = fields[index] ?? '';
     const value = fields[index + 1] ?? '';
-    if (isWritableField(name, value) && mayTrail(name)) trailers.push(name, value);
+    if (isWritableField(name, value) && !hasOuterSpace(value) && mayTrail(name)) trailers.push(name, value);
   }
   return trailers.length === 0 ? noTrailers : trailers;
 }

@@ -146,7 +146,7 @@ test('a replica that loads its model for four minutes is not reported', async ()
   expect(await run({ ...traffic, hung: [2], hangsUntilMs: 240_000, minutes: 5 })).toEqual(new Map());
 });
 
-const quiet: HungCounts = { slot: 0, hung: 0, allHung: 0, answers: 1, unanswered: 0, isStalled: false };
+const quiet: HungCounts = { slot: 0, version: 1, hung: 0, allHung: 0, answers: 1, unanswered: 0, isStalled: false };
 
 test('the chance of a series follows from the share of hung requests at other replicas', () => {
   const series = new HungSeries();

@@ -1,6 +1,8 @@
 /** The counts of one replica at a moment. */
 export interface HungCounts {
   readonly slot: number;
+  /** Of the service. Clients may be bound to it, so only replicas of one version are compared. */
+  readonly version: number | undefined;
   /** Requests that ended without a first byte since the last first byte. */
   readonly hung: number;
   /** All such requests so far; wraps around at 2^32. */
@@ -40,13 +42,15 @@ const loadingMs = 300_000;
 interface Series {
   /** When the replica was first seen, monotonic ms. */
   readonly since: number;
+  /** Another replica of its version serves. */
+  readonly hasPeer: boolean;
   /** The counts that the next step starts from. */
   readonly last: HungCounts;
   /** `hung` when the series began to count. */
   readonly hungBefore: number;
   /** New requests have gone to other replicas since. */
   readonly isPassedOver: boolean;
-  /** Outcomes of all other replicas since the series began to count. */
+  /** Outcomes of the other replicas of its version since the series began to count. */
   readonly others: Outcomes;
   /** The part of `others` until the last hung request. */
   readonly compared: Outcomes;
@@ -56,8 +60,8 @@ interface Series {
  * Compares the requests in a row that hung at one replica with the outcomes of the other replicas meanwhile.
  *
  * A request can hang without a fault of the replica: it takes longer than its client waits. Such requests reach all
- * replicas, because the balancer binds no client to a replica. So the share that hangs at the others is the chance that
- * one hangs here, and a series of n has this chance to the power of n.
+ * replicas of a version, because the balancer binds clients to versions only. So the share that hangs at the others is
+ * the chance that one hangs here, and a series of n has this chance to the power of n.
  *
  * Turns can bind them all the same: one client of three replicas sends each third request to the same one. So the series
  * counts anew when new requests first go to other replicas: then they get such requests too. Pure.
@@ -68,16 +72,16 @@ export class HungSeries {
   /** Call it several times a second, with all replicas. `now`: monotonic ms. */
   observe(all: readonly HungCounts[], now: number): void {
     const steps = all.map((counts) => stepFrom(this.#series.get(counts.slot)?.last, counts));
-    const sum = steps.reduce(plus, none);
     for (const [index, counts] of all.entries()) {
+      const peers = steps.filter((_, at) => at !== index && all[at]?.version === counts.version);
       const step = steps[index] ?? none;
       const { slot, hung, isStalled, unanswered } = counts;
       const before = this.#series.get(slot);
       const isSame = before !== undefined && (hung > 0 || isStalled) && step.answers === 0;
       const start = isSame ? before : { hungBefore: 0, isPassedOver: false, others: none, compared: none };
-      const others = plus(start.others, { answers: sum.answers - step.answers, hung: sum.hung - step.hung });
+      const others = peers.reduce(plus, start.others);
       const compared = step.hung > 0 || (isStalled && unanswered > 0) ? others : start.compared;
-      this.#series.set(slot, { ...start, since: before?.since ?? now, last: counts, others, compared });
+      this.#series.set(slot, { ...start, since: before?.since ?? now, hasPeer: peers.length > 0, last: counts, others, compared });
     }
     for (const slot of this.#series.keys()) if (!all.some((counts) => counts.slot === slot)) this.#series.delete(slot);
   }
@@ -89,7 +93,7 @@ export class HungSeries {
     this.#series.set(slot, { ...before, hungBefore: before.last.hung, isPassedOver: true, others: none, compared: none });
   }
 
-  /** The requests that have ended at the other replicas since the series began to count. */
+  /** The requests that have ended at the other replicas of its version since the series began to count. */
   othersOf(slot: number): number {
     const { answers, hung } = this.#series.get(slot)?.others ?? none;
     return answers + hung;
@@ -98,7 +102,7 @@ export class HungSeries {
   /** The chance that a sound replica has this series of hung requests now, above 0 and up to 1. */
   chanceOf({ slot, hung, isStalled, unanswered, answers }: HungCounts, now: number): number {
     const series = this.#series.get(slot);
-    if (series === undefined || (answers === 0 && now - series.since < loadingMs)) return 1;
+    if (series === undefined || !series.hasPeer || (answers === 0 && now - series.since < loadingMs)) return 1;
     const { hungBefore, compared } = series;
     // Laplace's rule of succession: without any outcome, a half.
     const share = (compared.hung + 1) / (compared.answers + compared.hung + 2);

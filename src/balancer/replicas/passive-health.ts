@@ -1,7 +1,7 @@
 import type { BrokenRequests } from '../../domain/balancer-link.ts';
 
 /** Consecutive failures that eject a replica for a while; same as Envoy's outlier detection. */
-const failuresToEject = 5;
+export const failuresToEject = 5;
 /**
  * Duration of the first ejection; each later one in a row lasts this much longer. A replica that restarts is back in
  * seconds, and the reconciler probes it too.
@@ -81,7 +81,10 @@ export class PassiveHealth {
     if (this.#record.hung !== 0) this.#record.hung = 0;
   }
 
-  /** A request got no complete response: it waited in vain for its first byte (`hung`), or broke off. */
+  /**
+   * A request got no complete response: it waited in vain for its first byte (`hung`), or broke off. `now`: monotonic ms
+   * of the machine, which all threads share.
+   */
   recordBroken(now: number, how: 'hung' | 'cutOff'): void {
     if (now - this.#record.brokenAt > longestGapMs) {
       this.#record.hung = 0;

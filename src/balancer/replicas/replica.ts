@@ -191,7 +191,7 @@ export class Replica implements Candidate {
   recordGivenUp(ms: number): void {
     const { deadlines } = this.#services;
     const silentMs = deadlines.machineNow - msOf(this.#board.highestOfRows(this.#allLastSeenAt));
-    if (hasHung(Math.min(ms, silentMs), this.#board.usualMs)) this.health.recordBroken(deadlines.now, 'hung');
+    if (hasHung(Math.min(ms, silentMs), this.#board.usualMs)) this.health.recordBroken(deadlines.machineNow, 'hung');
   }
 
   get #tick(): number {

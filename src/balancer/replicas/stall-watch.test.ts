@@ -7,6 +7,7 @@ function aService(count: number) {
   let now = 0;
   const all: { -readonly [Key in keyof ReplicaActivity]: ReplicaActivity[Key] }[] = Array.from({ length: count }, (_, slot) => ({
     slot,
+    version: 1,
     hung: 0,
     allHung: 0,
     unanswered: 2,
@@ -125,6 +126,7 @@ test('one request marks an ejected silent replica, in addition to the half passe
 test('silence is long after four times the usual time, and at least a second', () => {
   const waiting = {
     slot: 0,
+    version: 1,
     hung: 0,
     allHung: 0,
     unanswered: 1,
@@ -142,6 +144,7 @@ test('silence is long after four times the usual time, and at least a second', (
 test('requests at a hung replica fail later while no other replica serves', () => {
   const waiting = {
     slot: 0,
+    version: 1,
     hung: 0,
     allHung: 0,
     unanswered: 1,

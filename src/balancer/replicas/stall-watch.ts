@@ -4,7 +4,7 @@ import { type Board, msOf } from '../board/board.ts';
 import type { SlottedReplica } from './replica.ts';
 import { SharedHealthRecord } from '../board/health-record.ts';
 import { HungSeries, timesUsual, type HungCounts } from './hung-series.ts';
-import { PassiveHealth } from './passive-health.ts';
+import { failuresToEject, PassiveHealth } from './passive-health.ts';
 
 /** A mark outlasts the interval between two checks. */
 const markMs = 1_000;
@@ -27,13 +27,16 @@ export class StallWatch {
 
   /** The replicas whose last requests all got no complete response; undefined: none. `now`: monotonic ms. */
   broken(replicas: readonly SlottedReplica[], now: number): BrokenReplicas | undefined {
-    const found = replicas.flatMap(({ id, slot }) => {
-      const activity = this.#activityOf(slot, now);
+    const found = replicas.flatMap((replica) => {
+      const { id, slot } = replica;
+      const activity = this.#activityOf(replica, now);
       const { isStalled, unanswered, silentSince: since } = activity;
       const health = new PassiveHealth(new SharedHealthRecord(this.#board, slot));
       const broken = health.broken({ waiting: isStalled ? unanswered : 0, since, now });
-      if (broken?.cutOff === 0 && this.#detector.chanceOf(activity, now) > leastChance) return [];
-      return broken === undefined ? [] : [[id, broken] as const];
+      if (broken === undefined) return [];
+      // Too few break-offs to prove anything alone: then those that hung must be more than chance.
+      if (broken.cutOff < failuresToEject && this.#detector.chanceOf(activity, now) > leastChance) return [];
+      return [[id, broken] as const];
     });
     return found.length === 0 ? undefined : Object.fromEntries(found);
   }
@@ -41,7 +44,7 @@ export class StallWatch {
   /** `now`: monotonic ms. */
   check(replicas: readonly SlottedReplica[], now: number): StallFindings {
     const serving = replicas.filter(({ state }) => state === 'serving');
-    const before = serving.map(({ slot }) => this.#activityOf(slot, now));
+    const before = serving.map((replica) => this.#activityOf(replica, now));
     const stalled = this.#detector.judge(before, now);
     for (const { slot, isStalled } of before) {
       if (stalled.includes(slot) !== isStalled) {
@@ -60,7 +63,7 @@ export class StallWatch {
    * silence.
    */
   #judgeSilence(replicas: readonly SlottedReplica[], now: number): StallFindings['suspects'] {
-    const activities = replicas.map(({ slot }) => this.#activityOf(slot, now));
+    const activities = replicas.map((replica) => this.#activityOf(replica, now));
     const usualMs = Math.max(0, ...activities.map((activity) => activity.usualMs));
     this.#board.usualMs = usualMs;
     // Before the first answer, the usual time is unknown.
@@ -78,7 +81,7 @@ export class StallWatch {
     });
   }
 
-  #activityOf(slot: number, now: number): ReplicaActivity {
+  #activityOf({ slot, version }: SlottedReplica, now: number): ReplicaActivity {
     const { cells } = this.#board;
     let unanswered = 0;
     let answers = 0;
@@ -96,6 +99,7 @@ export class StallWatch {
     const record = new SharedHealthRecord(this.#board, slot);
     return {
       slot,
+      version,
       hung: record.hung,
       allHung: record.allHung,
       unanswered,
@@ -168,7 +172,7 @@ interface Memory {
   othersBefore: number;
   stalledAt: number | undefined;
   /** How many requests end at other replicas before this one gets another try; see `HungSeries.othersOf`. */
-  restsUntil: number;
+  othersBeforeTrial: number;
 }
 
 /**
@@ -214,7 +218,7 @@ export class StallDetector {
       if (!stalled.some((activity) => activity.slot === slot)) memory.stalledAt = undefined;
       else if (memory.stalledAt === undefined) {
         memory.stalledAt = now;
-        memory.restsUntil = this.#series.othersOf(slot) + Math.ceil((1 - this.#random()) * turnsAtRest * all.length);
+        memory.othersBeforeTrial = this.#series.othersOf(slot) + Math.ceil((1 - this.#random()) * turnsAtRest * all.length);
       }
       if (all.some((activity) => activity.slot === slot)) continue;
       this.#memories.delete(slot);
@@ -229,13 +233,13 @@ export class StallDetector {
     if (this.#onTrial.get(slot) !== answers) this.#onTrial.delete(slot);
     if (memory?.stalledAt !== undefined && isStalled && unanswered === 0) {
       const restedMs = now - memory.stalledAt;
-      const isResting = restedMs < restMs || (restedMs < longestRestMs && this.#series.othersOf(slot) < memory.restsUntil);
+      const isResting = restedMs < restMs || (restedMs < longestRestMs && this.#series.othersOf(slot) < memory.othersBeforeTrial);
       if (!isResting) this.#onTrial.set(slot, answers);
       return isResting;
     }
     if (unanswered === 0 || memory === undefined || silentSince !== memory.silentSince) {
-      const { stalledAt, restsUntil = 0 }: Partial<Memory> = isStalled ? (memory ?? {}) : {};
-      this.#memories.set(slot, { silentSince, othersBefore: others, stalledAt, restsUntil });
+      const { stalledAt, othersBeforeTrial = 0 }: Partial<Memory> = isStalled ? (memory ?? {}) : {};
+      this.#memories.set(slot, { silentSince, othersBefore: others, stalledAt, othersBeforeTrial });
       return this.#isSeriesNew(activity, now) || (isStalled && unanswered > 0 && memory?.stalledAt !== undefined);
     }
     if ((isStalled && memory.stalledAt !== undefined) || this.#isSeriesNew(activity, now)) return true;

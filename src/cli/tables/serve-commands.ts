@@ -173,9 +173,9 @@ const logs = defineCommand({
   summary: 'Show the log of a replica, the controller or the load balancer',
   description:
     "A replica's log holds provisioning, setup and run, in this order, and stays after the replica is gone, until the service is taken down. " +
-    'With --load-balancer each line is a request: its status, the time until the first byte of the response came (FIRST) and until it ended ' +
-    '(TOTAL), the replica and where it runs, why it was chosen and how many requests it had at that moment, and what was unusual. Neither ' +
-    "headers nor queries nor clients' addresses are logged.",
+    'With --load-balancer each line is a request or a refused connection: its status, the time until the first byte of the response came (FIRST) and until it ended ' +
+    '(TOTAL), the replica and where it runs, why it was chosen and how many requests it had at that moment, and what was unusual. ' +
+    "Headers and queries are never logged, and clients' addresses only with load_balancer.access_log_addresses.",
   arguments: { name: serviceName, id: { kind: 'optional', label: 'ID', summary: 'replica; the newest when absent' } },
   options: {
     controller: { kind: 'flag', summary: 'the log of the process that looks after the replicas' },

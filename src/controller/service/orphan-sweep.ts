@@ -27,7 +27,7 @@ interface Found {
 interface Sweep {
   /** The enabled providers; absent: checks now which ones are. */
   readonly enabled?: readonly Provider[];
-  /** Looks only where this home has requested machines of the service. Default: no. */
+  /** Asks only where this home has requested machines of the service. Default: no. */
   readonly requestedOnly?: boolean;
 }
 

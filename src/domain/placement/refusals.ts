@@ -45,8 +45,8 @@ export function backoffOf({ kind, scope }: Pick<Refusal, 'kind' | 'scope'>): Bac
   return isPace({ kind, scope }) ? launchPace : backoffs[kind];
 }
 
-/** Kinds that say nothing about the machines of a location, because no one decided about the request. */
-export const undecided: ReadonlySet<RefusalKind> = new Set(['throttled', 'provider-error']);
+/** Kinds that say nothing about the machines of a location: the provider did not examine the request. */
+export const kindsWithoutVerdict: ReadonlySet<RefusalKind> = new Set(['throttled', 'provider-error']);
 
 /** Delay for a refusal, ms. Without `random`, the upper limit of the delay. */
 function pauseMs(refusal: Pick<Refusal, 'kind' | 'scope' | 'count' | 'offer'>, random?: Random): number {

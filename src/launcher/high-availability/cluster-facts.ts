@@ -37,6 +37,16 @@ export function isDenied(error: unknown): boolean {
   return error instanceof SvcError && error.code === 'SVC_DENIED';
 }
 
+/** The result of a read; undefined also when this user lacks the permission. */
+export async function readIfAllowed<T>(read: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await read();
+  } catch (error) {
+    if (isDenied(error)) return undefined;
+    throw error;
+  }
+}
+
 /** The existing controller, also one that another home deployed. */
 export async function findAnchor(api: KubeApi, { namespace }: KubernetesSite, signal: AbortSignal): Promise<Anchor | undefined> {
   const found = await api.get<DataObject>(pathOfOne('ConfigMap', namespace, haNames.anchor), { signal });
@@ -57,12 +67,7 @@ export async function readToken(api: KubeApi, { namespace }: KubernetesSite, sig
 
 /** A constant and unique id; undefined when this user may not read it. */
 export async function clusterIdentity(api: KubeApi, signal: AbortSignal): Promise<string | undefined> {
-  try {
-    return (await api.get(pathOfOne('Namespace', undefined, 'kube-system'), { signal }))?.metadata.uid;
-  } catch (error) {
-    if (isDenied(error)) return undefined;
-    throw error;
-  }
+  return (await readIfAllowed(() => api.get(pathOfOne('Namespace', undefined, 'kube-system'), { signal })))?.metadata.uid;
 }
 
 /** Facts that are read before any object is created. */
@@ -91,14 +96,9 @@ export async function outsideHost(
 }
 
 async function nodeAddress(api: KubeApi, signal: AbortSignal): Promise<string | undefined> {
-  try {
-    const { items } = await api.list<NodeObject>(pathOfAll('Node'), { signal });
-    const addresses = items.filter(isReadyNode).flatMap(({ status }) => status?.addresses ?? []);
-    return (addresses.find(({ type }) => type === 'ExternalIP') ?? addresses.find(({ type }) => type === 'InternalIP'))?.address;
-  } catch (error) {
-    if (isDenied(error)) return undefined;
-    throw error;
-  }
+  const { items = [] } = (await readIfAllowed(() => api.list<NodeObject>(pathOfAll('Node'), { signal }))) ?? {};
+  const addresses = items.filter(isReadyNode).flatMap(({ status }) => status?.addresses ?? []);
+  return (addresses.find(({ type }) => type === 'ExternalIP') ?? addresses.find(({ type }) => type === 'InternalIP'))?.address;
 }
 
 /** Whether Kubernetes considers the node as working. */

@@ -1,7 +1,7 @@
 import type { KubeApi, KubeObject } from '../../kubernetes/kube-api.ts';
 import { pathOfAll, pathOfOne } from '../../kubernetes/paths.ts';
 import { SvcError } from '../../shared/errors.ts';
-import { isDenied } from './cluster-facts.ts';
+import { readIfAllowed } from './cluster-facts.ts';
 import type { HighAvailabilityDesign } from './design.ts';
 import { haNames, storageClassSetting } from './names.ts';
 import type { KubernetesDeps } from './site.ts';
@@ -52,13 +52,4 @@ function isUsable({ spec = {} }: VolumeObject, { namespace, storageClass = '' }:
 
 async function listIfAllowed<T extends KubeObject>(api: KubeApi, path: string, signal: AbortSignal): Promise<readonly T[] | undefined> {
   return (await readIfAllowed(() => api.list<T>(path, { signal })))?.items;
-}
-
-async function readIfAllowed<T>(read: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await read();
-  } catch (error) {
-    if (isDenied(error)) return undefined;
-    throw error;
-  }
 }

@@ -61,7 +61,9 @@ export function kubernetesOffers(
         ]),
     ...(empty.length === 0
       ? []
-      : [`There are no nodes in ${empty.join(', ')} now: pods wait for new ones, as with kubernetes.autoscaler. To be exact, set it.`]),
+      : [
+          `There are no nodes in ${empty.join(', ')} now: pods wait for new ones. Set kubernetes.autoscaler to the name of its autoscaler.`,
+        ]),
   ];
   return {
     offers,

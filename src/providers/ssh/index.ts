@@ -147,9 +147,9 @@ export class SshProvider implements Provider {
   }
 
   /**
-   * Lists machines of the reachable SSH hosts in pools, or with machines of this home. `requestedOnly`: only of those
-   * that the inventory names. Throws when an SSH host that may
-   * have a machine with these tags cannot be asked: callers must not conclude that there is none.
+   * Lists machines of the reachable SSH hosts in pools, or with machines of this home; with `requestedOnly`, only of
+   * those that the inventory names. Throws when an SSH host that may have a machine with these tags cannot be asked:
+   * callers must not conclude that there is none.
    */
   async list(tags: Readonly<Record<string, string>>, { signal, requestedOnly = false }: ListOptions): Promise<readonly ListedMachine[]> {
     const entries = this.#inventory.list().filter((entry) => hasTags(entry.tags, tags));

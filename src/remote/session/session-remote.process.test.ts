@@ -3,7 +3,8 @@ import { chmodSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs
 import { delimiter, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { processesOf } from '../../../test/support/leaks.ts';
-import { installedShells, shellMachine } from '../../../test/support/shell-machine.ts';
+import { needs, type Tool } from '../../../test/support/needs.ts';
+import { shellMachine, shells } from '../../../test/support/shell-machine.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import { systemClock } from '../../shared/clock.ts';
@@ -32,27 +33,30 @@ function machineWith(shell: readonly string[], env: Readonly<Record<string, stri
   };
 }
 
-describe.each(installedShells)('$name', ({ shell }) => {
-  test('an existing file is read, and missing differs from unreadable', async () => {
-    await withTempHome(async (dir) => {
-      writeFileSync(join(dir, 'file'), 'content');
-      const machine = machineWith(shell);
-      expect(await readRemoteFile(machine, join(dir, 'file'))).toBe('content');
-      expect(await readRemoteFile(machine, join(dir, 'nothing'))).toBeUndefined();
-      expect(await readRemoteFile(machine, join(dir, 'no-folder/nothing'))).toBeUndefined();
-      await expect(readRemoteFile(machine, dir)).rejects.toMatchObject({ message: expect.stringContaining('could not be read') });
-    });
-  });
+for (const { shell, tools } of shells)
+  needs(tools, () => {
+    describe(shell.join(' '), () => {
+      test('an existing file is read, and missing differs from unreadable', async () => {
+        await withTempHome(async (dir) => {
+          writeFileSync(join(dir, 'file'), 'content');
+          const machine = machineWith(shell);
+          expect(await readRemoteFile(machine, join(dir, 'file'))).toBe('content');
+          expect(await readRemoteFile(machine, join(dir, 'nothing'))).toBeUndefined();
+          expect(await readRemoteFile(machine, join(dir, 'no-folder/nothing'))).toBeUndefined();
+          await expect(readRemoteFile(machine, dir)).rejects.toMatchObject({ message: expect.stringContaining('could not be read') });
+        });
+      });
 
-  test.skipIf(process.getuid?.() === 0)('a file in a folder without search permission is not reported as missing', async () => {
-    await withTempHome(async (dir) => {
-      mkdirSync(join(dir, 'closed'));
-      chmodSync(join(dir, 'closed'), 0);
-      const read = readRemoteFile(machineWith(shell), join(dir, 'closed/file'));
-      await expect(read).rejects.toMatchObject({ message: expect.stringContaining('ermission denied') });
+      test.skipIf(process.getuid?.() === 0)('a file in a folder without search permission is not reported as missing', async () => {
+        await withTempHome(async (dir) => {
+          mkdirSync(join(dir, 'closed'));
+          chmodSync(join(dir, 'closed'), 0);
+          const read = readRemoteFile(machineWith(shell), join(dir, 'closed/file'));
+          await expect(read).rejects.toMatchObject({ message: expect.stringContaining('ermission denied') });
+        });
+      });
     });
   });
-});
 
 test('a machine with another language is understood', async () => {
   await withTempHome(async (dir) => {
@@ -87,40 +91,41 @@ describe.each([
   });
 });
 
-/** A program that is `tail` on a machine; undefined: this computer's. */
-const tails = [
-  { name: 'the tail of this computer', tail: undefined },
-  { name: 'the tail of busybox', tail: 'exec busybox tail "$@"' },
-  { name: 'a tail that cannot follow a name', tail: 'exit 1' },
-].filter(({ tail }) => tail?.includes('busybox') !== true || spawnSync('busybox').error === undefined);
+/** What is `tail` on a machine; undefined: this computer's. */
+const tails: readonly { readonly name: string; readonly tail: string | undefined; readonly tools: readonly Tool[] }[] = [
+  { name: 'the tail of this computer', tail: undefined, tools: [] },
+  { name: 'the tail of busybox', tail: 'exec busybox tail "$@"', tools: ['busybox'] },
+  { name: 'a tail that cannot follow a name', tail: 'exit 1', tools: [] },
+];
 
-describe.each(tails)('watching with $name', ({ tail }) => {
-  test('a file that appears, is replaced and is removed is reported', async () => {
-    await withTempHome(async (dir) => {
-      if (tail !== undefined) writeFileSync(join(dir, 'tail'), `#!/bin/sh\n${tail}\n`, { mode: 0o755 });
-      const machine = shellMachine(['sh'], tail === undefined ? {} : { PATH: `${dir}${delimiter}${process.env['PATH']}` });
-      const [file, over] = [join(dir, 'folder/status'), new AbortController()];
-      let calls = 0;
-      const watching = watchRemoteFile(
-        () => Promise.resolve(machine),
-        file,
-        () => (calls += 1),
-        systemClock,
-        over.signal,
-      );
-      for (const content of ['one', 'two', 'two', undefined, 'three']) {
-        const before = calls;
-        if (content === undefined) rmSync(file);
-        else await writeRemoteFile(machine, file, content, 0o600);
-        await waitFor(`a call after the change to ${content}`, () => calls > before);
-      }
-      over.abort();
-      await watching;
-      // Watching began once, whatever tail there is.
-      expect(machine.requests.filter(({ argv }) => argv.join(' ').includes('tail')).length).toBe(1);
+for (const { name, tail, tools } of tails)
+  needs(tools, () => {
+    test(`a file that appears, is replaced and is removed is reported with ${name}`, async () => {
+      await withTempHome(async (dir) => {
+        if (tail !== undefined) writeFileSync(join(dir, 'tail'), `#!/bin/sh\n${tail}\n`, { mode: 0o755 });
+        const machine = shellMachine(['sh'], tail === undefined ? {} : { PATH: `${dir}${delimiter}${process.env['PATH']}` });
+        const [file, over] = [join(dir, 'folder/status'), new AbortController()];
+        let calls = 0;
+        const watching = watchRemoteFile(
+          () => Promise.resolve(machine),
+          file,
+          () => (calls += 1),
+          systemClock,
+          over.signal,
+        );
+        for (const content of ['one', 'two', 'two', undefined, 'three']) {
+          const before = calls;
+          if (content === undefined) rmSync(file);
+          else await writeRemoteFile(machine, file, content, 0o600);
+          await waitFor(`a call after the change to ${content}`, () => calls > before);
+        }
+        over.abort();
+        await watching;
+        // Watching began once, whatever tail there is.
+        expect(machine.requests.filter(({ argv }) => argv.join(' ').includes('tail')).length).toBe(1);
+      });
     });
   });
-});
 
 test('watching a file starts no process after its beginning', async () => {
   await withTempHome(async (dir) => {
@@ -147,5 +152,6 @@ test('watching a file starts no process after its beginning', async () => {
     expect(processesOf(dir)).toEqual(before);
     over.abort();
     await watching;
+    await waitFor('the tail to end', () => processesOf(dir).length === 0, { describe: () => processesOf(dir) });
   });
 });

@@ -2,7 +2,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { FakeClock } from '../../../test/support/fake-clock.ts';
-import { installedShells, shellMachine } from '../../../test/support/shell-machine.ts';
+import { needs } from '../../../test/support/needs.ts';
+import { shellMachine, shells } from '../../../test/support/shell-machine.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import { TextReader } from './text-reader.ts';
@@ -10,21 +11,24 @@ import { TextReader } from './text-reader.ts';
 /** The child processes that a process has waited for, as the page faults of all of them: field 11 of proc(5). */
 const faultsOfChildren = (stat: string | undefined): string | undefined => stat?.slice(stat.lastIndexOf(')') + 2).split(' ')[8];
 
-test.for(installedShells)('$name: files are read exactly, over one session and without a process', async ({ shell }) => {
-  await withTempHome(async (dir) => {
-    const machine = shellMachine(shell);
-    // The time stands still: no answer is late, however slow this computer is.
-    const reader = new TextReader(machine, new FakeClock());
-    const texts = ['one\n', 'no end', ' \\n "$HOME" \t', "\n\n'", 'ü\r\n%s', '.\n=\n!\n'];
-    for (const [index, text] of texts.entries()) writeFileSync(join(dir, `${index}`), text);
-    expect(await Promise.all(texts.map((_, index) => reader.read(join(dir, `${index}`))))).toEqual(texts);
-    const others = ['absent', '.', 'absent/file', '0\n1'].map((name) => reader.read(join(dir, name)));
-    expect(await Promise.all(others)).toEqual([undefined, undefined, undefined, undefined]);
-    expect(faultsOfChildren(await reader.read('/proc/self/stat'))).toBe('0');
-    expect(machine.requests.length).toBe(1);
-    machine.cut();
+for (const { shell, tools } of shells)
+  needs(tools, () => {
+    test(`${shell.join(' ')}: files are read exactly, over one session and without a process`, async () => {
+      await withTempHome(async (dir) => {
+        const machine = shellMachine(shell);
+        // The time stands still: no answer is late, however slow this computer is.
+        const reader = new TextReader(machine, new FakeClock());
+        const texts = ['one\n', 'no end', ' \\n "$HOME" \t', "\n\n'", 'ü\r\n%s', '.\n=\n!\n'];
+        for (const [index, text] of texts.entries()) writeFileSync(join(dir, `${index}`), text);
+        expect(await Promise.all(texts.map((_, index) => reader.read(join(dir, `${index}`))))).toEqual(texts);
+        const others = ['absent', '.', 'absent/file', '0\n1'].map((name) => reader.read(join(dir, name)));
+        expect(await Promise.all(others)).toEqual([undefined, undefined, undefined, undefined]);
+        expect(faultsOfChildren(await reader.read('/proc/self/stat'))).toBe('0');
+        expect(machine.requests.length).toBe(1);
+        machine.cut();
+      });
+    });
   });
-});
 
 test('an idle reader ends its session, and the next read opens another', async () => {
   const clock = new FakeClock();

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { hasErrno } from '../errors.ts';
 
 /**
- * Removes a file or a folder with all that is in it, also folders of which the rights forbid it. Succeeds when it is
+ * Removes a file or a folder with all that is in it, also folders whose permissions forbid it. Succeeds when it is
  * already gone. Throws an error with an errno when it cannot.
  */
 export async function removeStubborn(path: string): Promise<void> {
