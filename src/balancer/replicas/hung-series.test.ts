@@ -6,12 +6,15 @@ import type { LoadBalancingPolicy } from '../../domain/task.ts';
 import { brokenAfterMs } from '../../domain/unanswering.ts';
 import { seededRandom, type Random } from '../../shared/random.ts';
 import { Board } from '../board/board.ts';
+import { SharedHealthRecord } from '../board/health-record.ts';
 import { createPolicy } from '../policy/policies.ts';
 import { HungSeries, hasHung, type HungCounts } from './hung-series.ts';
+import { PassiveHealth } from './passive-health.ts';
 import type { Replica } from './replica.ts';
 import { StallWatch } from './stall-watch.ts';
 
 const head = headOf('POST / HTTP/1.1\r\nHost: a\r\n\r\n');
+const boundHead = headOf('POST / HTTP/1.1\r\nHost: a\r\nx-svc-version: 2\r\n\r\n');
 const stepMs = 100;
 
 interface Conditions {
@@ -33,6 +36,10 @@ interface Conditions {
   readonly hangsUntilMs?: number;
   readonly minutes: number;
   readonly seed?: number;
+  /** One response of replica 1 breaks off at the start. */
+  readonly breaksOff?: boolean;
+  /** The last replica has a version of its own, and one more client is bound to it, whose requests take too long. */
+  readonly isBound?: boolean;
 }
 
 interface Client {
@@ -57,14 +64,19 @@ async function run(conditions: Conditions): Promise<ReadonlyMap<number, number>>
     minutes,
     seed = 1,
   } = conditions;
-  const { oneAtATime = false, hangsUntilMs = Number.POSITIVE_INFINITY } = conditions;
+  const { oneAtATime = false, hangsUntilMs = Number.POSITIVE_INFINITY, breaksOff = false, isBound = false } = conditions;
   const random = seededRandom(seed);
-  const slotted = Array.from({ length: replicas }, (_, slot) => ({ ...aBalancerReplica(slot + 1, slot + 1), slot }));
+  const slotted = Array.from({ length: replicas }, (_, slot) => ({
+    ...aBalancerReplica(slot + 1, slot + 1),
+    slot,
+    ...(isBound && (slot === replicas - 1 ? { version: 2, share: 0 } : { version: 1, share: 1 })),
+  }));
   const board = Board.create(1);
   const { clock, sets } = replicaSets(slotted, { board, policy: createPolicy(policy) });
   const watch = new StallWatch(board, random);
   const pause = (): number => -Math.log(1 - random()) * pauseMs;
-  const all = Array.from({ length: clients }, (): Client => ({ nextAt: pause(), waiting: undefined }));
+  const all = Array.from({ length: clients + (isBound ? 1 : 0) }, (): Client => ({ nextAt: pause(), waiting: undefined }));
+  if (breaksOff) new PassiveHealth(new SharedHealthRecord(board, 0)).recordBroken(clock.monotonic(), 'cutOff');
   const reported = new Map<number, number>();
   const freeAt = new Map<number, number>();
   let requests = 0;
@@ -74,9 +86,10 @@ async function run(conditions: Conditions): Promise<ReadonlyMap<number, number>>
       const { waiting } = client;
       if (waiting === undefined) {
         if (client.nextAt > now) continue;
-        const { replica } = pickFrom(sets[0], head, []);
+        const bound = isBound && client === all.at(-1);
+        const { replica } = pickFrom(sets[0], bound ? boundHead : head, []);
         replica.recordAwaited();
-        const hangs = hung.includes(replica.id) && now >= hangsFromMs && now < hangsUntilMs;
+        const hangs = bound || (hung.includes(replica.id) && now >= hangsFromMs && now < hangsUntilMs);
         const begins = oneAtATime ? Math.max(now, freeAt.get(replica.id) ?? 0) : now;
         const answerAt = hangs ? Number.POSITIVE_INFINITY : begins + takesMs(random, requests);
         requests += 1;
@@ -136,6 +149,11 @@ test.each([
   ['clients cancel most long generations', { clients: 4, pauseMs: 5_000, takesMs: generation, patienceMs: 2_000 }],
   ['generations take turns', { clients: 6, pauseMs: 5_000, takesMs: generation, patienceMs: 20_000, oneAtATime: true }],
   ['all hang for two minutes', { clients: 5, pauseMs: 1_000, takesMs: quick, patienceMs: 5_000, hung: [1, 2, 3], hangsUntilMs: 120_000 }],
+  [
+    'as many hang at all, and one response broke off',
+    { clients: 3, pauseMs: 1_000, takesMs: quick, patienceMs: 15_000, hung: [1, 2, 3], breaksOff: true },
+  ],
+  ['only requests bound to its version take longer', { clients: 4, pauseMs: 500, takesMs: quick, patienceMs: 10_000, isBound: true }],
   ['two hang for 50 s', { clients: 5, pauseMs: 1_000, takesMs: quick, patienceMs: 5_000, hung: [1, 2], hangsUntilMs: 50_000 }],
 ] as const)('no replica is reported where %s', async (_, traffic) => {
   for (const seed of [1, 2]) expect(await run({ replicas: 3, minutes: 8, seed, ...traffic })).toEqual(new Map());

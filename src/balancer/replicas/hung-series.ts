@@ -93,10 +93,11 @@ export class HungSeries {
     this.#series.set(slot, { ...before, hungBefore: before.last.hung, isPassedOver: true, others: none, compared: none });
   }
 
-  /** The requests that have ended at the other replicas of its version since the series began to count. */
+  /** The requests that have ended at the other replicas of its version since the series began; Infinity without any. */
   othersOf(slot: number): number {
-    const { answers, hung } = this.#series.get(slot)?.others ?? none;
-    return answers + hung;
+    const series = this.#series.get(slot);
+    if (series?.hasPeer !== true) return Number.POSITIVE_INFINITY;
+    return series.others.answers + series.others.hung;
   }
 
   /** The chance that a sound replica has this series of hung requests now, above 0 and up to 1. */
