@@ -16,6 +16,8 @@ export interface CertificateOptions {
   readonly subject?: string;
   /** It may sign other certificates. */
   readonly isAuthority?: boolean;
+  /** Its key may sign handshakes, but no certificate (keyUsage). */
+  readonly isForHandshakes?: boolean;
   /** The signing authority, with a P-256 key. Default: the certificate signs itself. */
   readonly issuer?: KeyAndCertificate & { readonly subject: string };
 }
@@ -27,6 +29,10 @@ const commonName = Buffer.from('0603550403', 'hex');
 const subjectAltName = Buffer.from('0603551d11', 'hex');
 /** The extension basicConstraints, critical, with the value "may sign". */
 const mayCertify = Buffer.from('300f0603551d130101ff040530030101ff', 'hex');
+
+/** The extension keyUsage, critical, with the value digitalSignature. */
+const forHandshakes = Buffer.from('300e0603551d0f0101ff040403020780', 'hex');
+const nothing = Buffer.alloc(0);
 
 /** A value of DER (X.690): its tag, its length, its content. */
 function der(tag: number, ...content: readonly Uint8Array[]): Buffer {
@@ -55,6 +61,7 @@ export function selfSigned({
   rsaBits,
   subject = 'localhost',
   isAuthority = false,
+  isForHandshakes = false,
   issuer,
 }: CertificateOptions = {}): KeyAndCertificate {
   const isRsa = rsaBits !== undefined;
@@ -70,7 +77,10 @@ export function selfSigned({
     sequence(time(notBefore), time(notAfter)),
     nameOf(subject),
     publicKey.export({ type: 'spki', format: 'der' }),
-    der(0xa3, sequence(sequence(subjectAltName, der(0x04, names)), isAuthority ? mayCertify : Buffer.alloc(0))),
+    der(
+      0xa3,
+      sequence(sequence(subjectAltName, der(0x04, names)), isAuthority ? mayCertify : nothing, isForHandshakes ? forHandshakes : nothing),
+    ),
   );
   const signature = createSign('sha256')
     .update(signed)

@@ -357,3 +357,24 @@ test.each([
     }
   }
 });
+
+test.each([
+  [`GET /a HTTP/1.1\r\nX: ${'x'.repeat(200)}`, 'GET', '/a'],
+  [`GET /${'a'.repeat(200)}`, 'GET', ''],
+  ['G'.repeat(200), '', ''],
+])('of a head that is too large, only its own line was read: %j', (text, method, target) => {
+  const bytes = Buffer.from(text);
+  for (let cut = 0; cut <= bytes.length; cut += 1) {
+    const seen: unknown[] = [];
+    const sink = {
+      requestHead: ignore,
+      body: ignore,
+      requestEnd: ignore,
+      requestFault: (fault: Fault, line?: RequestLine) => seen.push(fault, line),
+    };
+    const parser = new RequestParser(sink, { ...defaultHeadLimits, headBytes: 150 });
+    const before = 'GET /before HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer secret\r\n\r\n';
+    for (const piece of [Buffer.from(before), bytes.subarray(0, cut), bytes.subarray(cut)]) parser.feed(piece, 0);
+    expect(seen).toEqual(['head_too_large', { method, target }]);
+  }
+});

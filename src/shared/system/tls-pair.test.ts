@@ -55,6 +55,7 @@ const root = { subject: 'root', ...selfSigned({ subject: 'root', isAuthority: tr
 const intermediate = { subject: 'intermediate', ...selfSigned({ subject: 'intermediate', isAuthority: true, issuer: root }) };
 
 test.each([
+  ["a client's own certificate, which may sign no other", selfSigned({ isForHandshakes: true }).cert],
   ['an intermediate certificate before its root', intermediate.cert + root.cert],
   ['another root before an intermediate certificate', sound.cert + intermediate.cert],
 ])('client_ca with %s is accepted', (_what, text) => {
