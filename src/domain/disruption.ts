@@ -7,18 +7,23 @@ export type AllowedDisruption = 'any' | 'one' | 'none';
 /** A service with fewer ready replicas than desired, since the last one was lost. */
 export interface Shortage {
   readonly ready: number;
-  /** Monotonic ms. */
+  /** Of the last loss, monotonic ms. */
   readonly since: number;
+  /** Of the first loss, monotonic ms. */
+  readonly firstAt: number;
 }
 
 /** After this time, ms, a shortage does not block drains any more. GKE's node upgrades wait an hour for a budget. */
 const patienceMs = 1_800_000;
+/** The same after the first loss: replicas may be lost again and again. */
+const longestPatienceMs = 3_600_000;
 
 /** The shortage that follows `before`; undefined: there is none. Each loss of a ready replica restarts the time. */
 export function nextShortage(before: Shortage | undefined, replicas: ReplicaCounts, now: number): Shortage | undefined {
   const { ready, target } = replicas;
   if (ready >= target) return undefined;
-  return { ready, since: before === undefined || ready < before.ready ? now : before.since };
+  const { since, firstAt } = before ?? { since: now, firstAt: now };
+  return { ready, since: before !== undefined && ready < before.ready ? now : since, firstAt };
 }
 
 /**
@@ -27,7 +32,8 @@ export function nextShortage(before: Shortage | undefined, replicas: ReplicaCoun
  */
 export function allowedDisruption({ target }: ReplicaCounts, shortage: Shortage | undefined, now: number): AllowedDisruption {
   if (target === 0) return 'any';
-  return shortage !== undefined && now - shortage.since < patienceMs ? 'none' : 'one';
+  if (shortage === undefined) return 'one';
+  return now - shortage.since < patienceMs && now - shortage.firstAt < longestPatienceMs ? 'none' : 'one';
 }
 
 interface ReplicaCounts {

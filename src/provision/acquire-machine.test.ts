@@ -7,7 +7,7 @@ import type { RefusalKind, RefusalScope } from '../domain/placement.ts';
 import { ProviderRefusal } from '../providers/provider-refusal.ts';
 import type { MachineId, Offer, Provider } from '../providers/provider.ts';
 import { SvcError } from '../shared/errors.ts';
-import { askKey } from './acquire-machine.ts';
+import { askKey } from './ask-keys.ts';
 import { PlacementHistory } from './placement-history.ts';
 
 /** Offers at rising prices, one in each of the named regions. */

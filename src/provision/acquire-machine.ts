@@ -1,5 +1,5 @@
 import { locationName } from '../domain/location-name.ts';
-import { kindOf, type OccupiedLocation, type PlaceableOffer, type PlacementFacts, type Refusal } from '../domain/placement.ts';
+import type { OccupiedLocation, PlaceableOffer, PlacementFacts, Refusal } from '../domain/placement.ts';
 import { nextMove, reopeningOf, type AskReason, type AwaitedChange } from '../domain/placement/next-move.ts';
 import { rankCandidates } from '../domain/placement/rank.ts';
 import { nextAttemptAt, refusalOf } from '../domain/placement/refusals.ts';
@@ -9,7 +9,7 @@ import type { MachineId, MachineSpec, Offer, Provider } from '../providers/provi
 import type { Clock } from '../shared/clock.ts';
 import { ended, linkedController } from '../shared/deadline.ts';
 import { messageOf, SvcError } from '../shared/errors.ts';
-import { fingerprint } from '../shared/hex.ts';
+import { AskRounds } from './ask-keys.ts';
 import { requestMachine, type Answer } from './request-machine.ts';
 import { isBootFailure, lateRefusal, releaseMachine, waitUntilRunning } from './machine.ts';
 import { surveyOffers, type MachineCandidate } from './offers.ts';
@@ -70,12 +70,6 @@ const nothingPauseMs = 15_000;
 
 const bootRemedy = 'Correct what that names in the task; an image is its resources.image_id.';
 
-/** Idempotency key for a kind of machine. It is the same after a crash, so the provider creates no second machine. */
-export function askKey(key: string, offer: Parameters<typeof kindOf>[0], round = 0): string {
-  const base = `${key}-${fingerprint(kindOf(offer)).slice(0, 8)}`;
-  return round === 0 ? base : `${base}-${round}`;
-}
-
 /**
  * Returns a running machine from the best offer that succeeds. The search takes the next offer when a provider refuses,
  * asks further offers while responses are slow, and starts again when the first refusal ends. It terminates machines
@@ -85,7 +79,7 @@ export function askKey(key: string, offer: Parameters<typeof kindOf>[0], round =
  */
 export async function obtainMachine(request: MachineRequest, found: GivenMachine | undefined, signal: AbortSignal): Promise<GivenMachine> {
   const { clock, history } = request;
-  const failures: BootFailures = { rounds: new Map(), hopeless: [] };
+  const failures: BootFailures = { rounds: new AskRounds(), hopeless: [] };
   let given = found;
   for (;;) {
     given ??= await acquireMachine(request, failures, signal);
@@ -105,8 +99,7 @@ export async function obtainMachine(request: MachineRequest, found: GivenMachine
       signal.throwIfAborted();
       if (!isBootFailure(error)) throw error;
       const reason = messageOf(error);
-      const kind = kindOf(offer);
-      failures.rounds.set(kind, (failures.rounds.get(kind) ?? 0) + 1);
+      failures.rounds.next(offer);
       if (isHopeless) failures.hopeless.push({ offer, image: imageOf(request, alternative), reason });
       else history.refusedLate(offer, lateRefusal(error), clock.now() - (clock.monotonic() - askedAt), clock.now());
       const refusal = isHopeless ? undefined : refusalOf(offer, history.memory.refusals, clock.now());
@@ -119,8 +112,7 @@ export async function obtainMachine(request: MachineRequest, found: GivenMachine
 }
 
 interface BootFailures {
-  /** Terminated machines per kind. Part of the next key: the same key would return the terminated machine. */
-  readonly rounds: Map<string, number>;
+  readonly rounds: AskRounds;
   /** Regions where the requested machine never runs. `image` undefined: this holds for all alternatives. */
   readonly hopeless: { readonly offer: PlaceableOffer; readonly image: string | undefined; readonly reason: string }[];
 }
@@ -272,7 +264,7 @@ class Search {
       await this.#request.step({ type: 'asking', offer, why, of: this.#candidates.length });
       if (this.#isOver) return history.trialEnded(key, offer, clock.now());
       const spec = this.#request.spec(candidate);
-      const kindKey = askKey(key, offer, this.#failures.rounds.get(kindOf(offer)));
+      const kindKey = this.#failures.rounds.keyOf(key, offer);
       const tagged = { ...spec, tags: { ...spec.tags, 'svc-key': kindKey } };
       const answer = await requestMachine({ provider, offer, spec: tagged, key: kindKey }, clock, background);
       isKept = await this.#take(answer, { provider, offer, alternative: candidate.alternative, askedAt }, kindKey);
@@ -307,7 +299,11 @@ class Search {
     const { refused, unclear } = answer;
     if (!unclear) history.trialEnded(key, offer, clock.now());
     history.refused(offer, refused, clock.now());
-    if (unclear) history.keepBusy(releaseMachine(provider, { key: kindKey }, clock, background));
+    if (unclear) {
+      // The release removes every machine with this key, so the next ask must not get one.
+      this.#failures.rounds.next(offer);
+      history.keepBusy(releaseMachine(provider, { key: kindKey }, clock, background));
+    }
     const until = refusalOf(offer, history.memory.refusals, clock.now())?.until ?? clock.now();
     if (this.#isOver) return false;
     await this.#request.step({ type: 'refused', offer, refused, until });
@@ -330,7 +326,7 @@ class Search {
   /** A launch whose machines failed to boot may exclude candidates of its group. */
   get #group(): string {
     const { search = '', group = search, key } = this.#request;
-    return this.#failures.rounds.size === 0 ? group : `${group} ${key}`;
+    return this.#failures.rounds.areFirst ? group : `${group} ${key}`;
   }
 
   async #pause(ms: number | undefined, awaited: AwaitedChange, signal: AbortSignal, since?: number): Promise<void> {

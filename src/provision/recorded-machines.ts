@@ -11,7 +11,8 @@ import {
 } from '../providers/provider.ts';
 import { isoTime, type Clock } from '../shared/clock.ts';
 import type { Logger } from '../shared/log.ts';
-import { askKey, type GivenMachine } from './acquire-machine.ts';
+import type { GivenMachine } from './acquire-machine.ts';
+import { askKey } from './ask-keys.ts';
 import { destroyMachine, releaseMachine } from './machine.ts';
 import { machineNodes, stopNodes } from './node-jobs.ts';
 import { describeOffer } from './offers.ts';

@@ -12,6 +12,8 @@ export class FakeKubeApi implements KubeApi {
   readonly texts = new Map<string, string>();
   /** Errors to throw for paths that contain the key. */
   readonly failures = new Map<string, Error>();
+  /** Called with each object to apply. The caller gets the error that it throws. */
+  onApply: (object: KubeDraft) => void = () => undefined;
   #count = 0;
 
   /** Stores an object. */
@@ -39,6 +41,7 @@ export class FakeKubeApi implements KubeApi {
 
   apply<T extends KubeObject>(path: string, object: KubeDraft): Promise<T> {
     return this.#answer('apply', path, () => {
+      this.onApply(object);
       const before = this.objects.get(path)?.metadata.uid;
       this.put(path, object);
       const now = this.#read<T>(path);

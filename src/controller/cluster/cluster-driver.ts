@@ -162,9 +162,13 @@ export class ClusterDriver {
       if (ended(job) || this.#running.has(job.id)) continue;
       // The job's files are still being copied.
       if (!existsSync(clusterPaths(this.#context.paths, this.#cluster.key).snapshot(job.id))) continue;
-      await this.#openPorts(job, machine, signal);
-      const run = runClusterJob(this.#context, this.#cluster, job, machine.provider, machine.id, this.#deployment, signal);
-      const done = run
+      const onError = (error: unknown): void =>
+        this.#context.log.warn({ err: error, job: job.id }, 'the ports of a job could not be opened');
+      const cluster = this.#cluster;
+      const run = (): Promise<void> => runClusterJob(this.#context, cluster, job, machine.provider, machine.id, this.#deployment, signal);
+      const done = this.#openPorts(job, machine, signal)
+        .catch(onError)
+        .then(run)
         .catch((error: unknown) => this.#context.log.error({ err: error, job: job.id }, 'a job could not be followed'))
         .finally(() => this.#running.delete(job.id));
       this.#running.set(job.id, done);
@@ -211,6 +215,7 @@ export class ClusterDriver {
   /** Nothing continues on a failed machine: its jobs end as well. */
   async #fail(reason: string): Promise<void> {
     this.interrupt(false);
+    this.#ports.close();
     await Promise.all(this.#running.values());
     const { store, clock } = this.#context;
     for (const job of await store.clusters.jobs(this.#cluster.name))
@@ -224,6 +229,7 @@ export class ClusterDriver {
     const { name, key, state } = this.#cluster;
     // A job that is being started must not come up after the removal.
     await Promise.all(this.#running.values());
+    this.#ports.close();
     // A provider with an open ask may still return a machine.
     if (this.#history.isBusy && !this.#purge) return false;
     try {

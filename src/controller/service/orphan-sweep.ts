@@ -226,11 +226,15 @@ async function sweptProviders(context: ServiceContext, known?: readonly Provider
 
 const sweepEveryMs = 60_000;
 
-/**
- * The first sweep of a process and each sixtieth one check which providers are enabled and ask every SSH host. In the
- * others, no service asks SSH hosts where it has no machine.
- */
+/** The longest time between two full sweeps, in sweeps. */
 const sweepsPerFull = 60;
+
+/**
+ * A full sweep checks which providers are enabled and asks every SSH host. In the others, no service asks SSH hosts where
+ * it has no machine. After the start of a process they come in pauses of 1, 1, 2, 4 … sweeps: a provider may become
+ * usable only minutes after a boot.
+ */
+const isFullSweep = (number: number): boolean => (number & (number - 1)) === 0 || number % sweepsPerFull === 0;
 
 /** Searches in a loop of its own: a slow provider must not delay the detection of lost machines. */
 export function orphanLoop(context: ServiceContext): Loop {
@@ -240,11 +244,11 @@ export function orphanLoop(context: ServiceContext): Loop {
     name: 'orphans',
     everyMs: sweepEveryMs,
     async tick(signal) {
-      const isFull = sweeps === 0;
+      const isFull = isFullSweep(sweeps);
       if (isFull) enabled = await context.providers();
       const failures = await removeOrphans(context, signal, { enabled, requestedOnly: !isFull });
       // A full sweep that failed is repeated.
-      if (!isFull || failures.length === 0) sweeps = (sweeps + 1) % sweepsPerFull;
+      if (!isFull || failures.length === 0) sweeps += 1;
     },
   };
 }

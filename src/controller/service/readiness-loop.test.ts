@@ -67,11 +67,15 @@ test('each change is reported once; without a change the report is repeated afte
   expect(reports).toHaveLength(3);
 });
 
-test('a failed report is repeated by the next pass', async () => {
-  const { reports, failures, pass } = aLoop(1);
+test('a failed report is repeated after ten seconds', async () => {
+  const { clock, reports, failures, pass } = aLoop(1);
   failures.push(new Error('no answer'));
   await pass({ replicas: [ready(1)] });
   expect(reports).toEqual([]);
+  await clock.advance(9_000);
+  await pass();
+  expect(reports).toEqual([]);
+  await clock.advance(1_000);
   await pass();
   expect(reports).toHaveLength(1);
 });

@@ -13,6 +13,8 @@ import type { ServiceContext } from './service-context.ts';
 const compareEveryMs = 1_000;
 /** An equal report is repeated after this time, ms: it repairs what others changed at the provider. */
 const repeatMs = 60_000;
+/** Delay after a failed report, ms. */
+const retryMs = 10_000;
 /** A provider that has not answered a report for this long, ms, gets the next one. */
 const answerLimitMs = 30_000;
 const noAnswer = (): Error => new SvcError('SVC_PLACE_FAILED', 'no answer');
@@ -27,6 +29,7 @@ interface ProviderReport {
 /** Reports to providers which machines are ready: the replicas of the endpoint set that get requests. */
 export function readinessLoop(context: Context, input: () => EndpointInput): Loop {
   const reported = new Map<string, { readonly text: string; readonly at: number }>();
+  const failedAt = new Map<string, number>();
   const busy = new Set<string>();
   let shortage: Shortage | undefined;
 
@@ -35,6 +38,7 @@ export function readinessLoop(context: Context, input: () => EndpointInput): Loo
     const last = reported.get(name);
     const now = context.clock.monotonic();
     if (busy.has(name) || (last?.text === text && now - last.at < repeatMs)) return;
+    if (now - (failedAt.get(name) ?? Number.NEGATIVE_INFINITY) < retryMs) return;
     busy.add(name);
     try {
       const provider = await context.provider(name);
@@ -42,8 +46,10 @@ export function readinessLoop(context: Context, input: () => EndpointInput): Loo
         provider.reportReadiness?.({ ownerKey: context.key, machines, disruption }, { signal: inner });
       await withDeadline(context.clock, answerLimitMs, async (inner) => send(inner), noAnswer, signal);
       reported.set(name, { text, at: now });
+      failedAt.delete(name);
       if (machines.length === 0) reported.delete(name);
     } catch (error) {
+      failedAt.set(name, context.clock.monotonic());
       if (!signal.aborted) context.log.warn({ err: error, provider: name }, 'could not report the readiness of replicas to a provider');
     } finally {
       busy.delete(name);

@@ -360,10 +360,11 @@ export class Reconciler implements Loop {
 
   /** Runs when a record that the decision changes was outdated. */
   async #readAgain({ change, stop }: Decision): Promise<void> {
-    const outdated = new Set([...change, ...stop].map(({ replica }) => replica.id));
-    if (outdated.size === 0) return;
+    const decided = new Map([...change, ...stop].map(({ replica }) => [replica.id, replica.revision]));
+    if (decided.size === 0) return;
     const listed = await this.#context.store.replicas.list(this.#context.name);
-    const fresh = listed.filter(({ id }) => outdated.has(id));
+    // The list may be older than a record that its driver wrote meanwhile.
+    const fresh = listed.filter(({ id }) => decided.has(id) && this.#handles.get(id)?.record.revision === decided.get(id));
     this.#takeOver(fresh, 'reset');
   }
 

@@ -23,16 +23,21 @@ export const replicaRules: readonly RoleRule[] = [
 /** Lets svc report its probes' results as a condition of pods. */
 export const readinessRule: RoleRule = { apiGroups: [''], resources: ['pods/status'], verbs: ['patch'] };
 
+/** Optional rights for drains. Users with Kubernetes' own role `admin` lack the first one, so they cannot grant it. */
+export const drainRules: readonly RoleRule[] = [
+  // Lets svc mark a replica's pods as ready or not ready. Without it a pod is ready as soon as its containers run.
+  readinessRule,
+  // Lets drains and evictions end one replica at a time. Without it they end all replicas of a node at once.
+  { apiGroups: ['policy'], resources: ['poddisruptionbudgets'], verbs: ['create', 'delete', 'list', 'patch'] },
+];
+
 /** Optional rights: svc works without them. */
 export const foresightRules: readonly RoleRule[] = [
   // Lets preflight checks report a missing volume. Without it the scheduler reports it for the first replica.
   { apiGroups: [''], resources: ['persistentvolumeclaims'], verbs: ['get'] },
   // Lets svc see when a quota that refused a pod has room again. Without it svc retries after a delay.
   { apiGroups: [''], resources: ['resourcequotas'], verbs: ['list', 'watch'] },
-  // Lets svc mark a replica's pods as ready or not ready. Without it a pod is ready as soon as its containers run.
-  readinessRule,
-  // Lets drains and evictions end one replica at a time. Without it they end all replicas of a node at once.
-  { apiGroups: ['policy'], resources: ['poddisruptionbudgets'], verbs: ['create', 'delete', 'list', 'patch'] },
+  ...drainRules,
 ];
 
 /** Lets svc check in advance for room and GPU types, and detect lost nodes. Without it the scheduler decides. */

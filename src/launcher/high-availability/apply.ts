@@ -1,5 +1,8 @@
+import { isDeepStrictEqual } from 'node:util';
+import { drainRules } from '../../domain/kubernetes/kubernetes-role.ts';
 import type { KubeDraft, KubeObject } from '../../kubernetes/kube-api.ts';
 import { pathOf, pathOfOne } from '../../kubernetes/paths.ts';
+import { rightNames } from '../../providers/kubernetes/rights.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { findAnchor, isDenied, outsideHost } from './cluster-facts.ts';
 import type { HighAvailabilityDesign, HighAvailabilitySecrets, OwnerReference } from './design.ts';
@@ -142,10 +145,25 @@ async function applyAsAllowed(object: KubeDraft, deps: KubernetesDeps): Promise<
   try {
     await apply(object, deps);
   } catch (error) {
+    if (!isDenied(error)) throw error;
+    const reduced = withoutDrainRules(object);
+    if (reduced !== undefined) {
+      await apply(reduced, deps);
+      deps.onStep(`You may not grant ${rightNames(drainRules).join(', ')}: a drain will end all replicas of its node at once`);
+      return;
+    }
     // Without permission to read nodes, the controller works, but cannot check their free resources in advance.
-    if (!isOfWholeCluster(object) || !isDenied(error)) throw error;
+    if (!isOfWholeCluster(object)) throw error;
     deps.onStep(`${object.kind} ${object.metadata.name} may not be made by you: the controller will not see what nodes have free`);
   }
+}
+
+/** A Role without the rights for drains; undefined for another object. */
+function withoutDrainRules(object: KubeDraft): KubeDraft | undefined {
+  const { kind, rules } = object;
+  if (kind !== 'Role' || !Array.isArray(rules)) return undefined;
+  const left = rules.filter((rule: unknown) => !drainRules.some((one) => isDeepStrictEqual(one, rule)));
+  return left.length === rules.length ? undefined : { ...object, rules: left };
 }
 
 async function apply(object: KubeDraft, { api, signal }: KubernetesDeps): Promise<KubeObject> {

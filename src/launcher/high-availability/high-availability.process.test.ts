@@ -37,6 +37,18 @@ test('a deploy applies the owning object first and records the controller', asyn
   });
 });
 
+test('a user who may not grant the rights for drains deploys a controller without them', async () => {
+  await withFakeKubeApi(async (deps, api) => {
+    const steps: string[] = [];
+    api.onApply = (object) => {
+      if (JSON.stringify(object).includes('pods/status')) throw new SvcError('SVC_DENIED', 'attempting to grant rights that you lack');
+    };
+    await ensureInCluster({ ...deps, onStep: (step) => steps.push(step) });
+    expect(applied(api)).toContain('/apis/rbac.authorization.k8s.io/v1/namespaces/serving/roles/svc-controller');
+    expect(steps).toContainEqual(expect.stringMatching(/^You may not grant patch pods\/status, .* a drain will end all replicas/));
+  });
+});
+
 test('the controller gets credentials of other providers in a Secret, nothing of this machine', async () => {
   await withFakeKubeApi(
     async (deps) => {

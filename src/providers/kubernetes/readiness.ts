@@ -80,8 +80,11 @@ export class ReadinessReporter {
     const ready = pods.filter(({ isReady }) => isReady).length;
     const minAvailable = disruption === 'any' ? 0 : Math.max(0, ready - (disruption === 'one' ? 1 : 0));
     // First: until Kubernetes has counted a new ready pod, the budget allows fewer evictions than desired, not more.
-    await ifPossible(this.#keepBudget(api, { ownerKey, namespace, minAvailable, pods: pods.map(({ pod }) => pod) }, signal));
+    const budget = this.#keepBudget(api, { ownerKey, namespace, minAvailable, pods: pods.map(({ pod }) => pod) }, signal);
+    const [kept] = await Promise.allSettled([ifPossible(budget)]);
+    // Also without a budget: pods with the gate get requests of other Services only when they are ready.
     await ifPossible(Promise.all(pods.map(({ pod, isReady }) => this.#setCondition(api, pod, isReady, signal))));
+    if (kept.status === 'rejected') throw kept.reason;
   }
 
   /**

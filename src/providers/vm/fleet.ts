@@ -139,12 +139,9 @@ export class Fleet {
     // The launch has just opened it, and a booting machine does not answer for a while.
     if (owner === undefined || this.view.isJustMade(id)) return false;
     const home = identities.identity().id;
-    try {
-      return await this.#reopened.get(`${region} ${owner}`, async () => (await driver.reopenSsh?.(region, { home, owner })) ?? false);
-    } catch {
-      // The caller reports that the machine does not answer.
-      return false;
-    }
+    // A failure is remembered too. The caller reports that the machine does not answer.
+    const reopen = async (): Promise<boolean> => (await driver.reopenSsh?.(region, { home, owner }).catch(() => false)) ?? false;
+    return this.#reopened.get(`${region} ${owner}`, reopen);
   }
 
   async #logsIn(id: MachineId): Promise<boolean> {

@@ -104,7 +104,8 @@ export class Inventory {
     const areas = [...new Set(regions.map((region) => areaOf(driver, region)))];
     const results = await Promise.allSettled(areas.map((region) => driver.errors.guard(`${doing} ${region}`, signal, () => work(region))));
     const failures = results.flatMap((result): unknown[] => (result.status === 'rejected' ? [result.reason] : []));
-    const denied = onDenied === undefined || failures.length === results.length ? [] : failures.filter(isDenied);
+    const refused = failures.filter(isDenied);
+    const denied = onDenied === undefined || refused.length === results.length ? [] : refused;
     if (failures.length > denied.length) throw failures.find((error) => denied.length === 0 || !isDenied(error));
     for (const error of denied) onDenied?.(error);
     return results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
