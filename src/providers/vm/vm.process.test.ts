@@ -130,7 +130,9 @@ test('capabilities follow from the members of a driver', async () => {
 test('a region that denies access is skipped only if others answer', async () => {
   await withCloud({ listCovers: 'region' }, async ({ cloud, open }) => {
     const lost = new Set<string>();
+    let isBusy = false;
     const deny = (region: string): void => {
+      if (isBusy && region === 'west') throw new SmallCloudError('BUSY', 500, 'Machines use it.');
       if (lost.has(region)) throw new SmallCloudError('NO_RIGHT', 403, `The account lost ${region}.`);
     };
     const plain = cloud.driver({ listCovers: 'region' });
@@ -159,6 +161,10 @@ test('a region that denies access is skipped only if others answer', async () =>
     reports.length = 0;
     await provider.list({}, { onDenied });
     expect(reports).toEqual(['Small Cloud would not list machines in east: The account lost east (NO_RIGHT)']);
+    // The caller tries again: the failure of the region that answers counts.
+    isBusy = true;
+    await expect(provider.release('s', { onDenied })).rejects.toMatchObject({ code: 'SVC_PLACE_FAILED' });
+    isBusy = false;
     // When every region denies access, the credentials are bad.
     lost.add('west');
     await expect(provider.release('s', { onDenied })).rejects.toMatchObject({ code: 'SVC_DENIED' });
