@@ -53,6 +53,9 @@ async function alone(
 
 const reasonOf = (text: string): string | undefined => /X-Svc-Reason: (\S+)/.exec(text)?.[1];
 
+/** The arrival of a request, ms since the epoch. */
+const msOf = (line: AccessLine | undefined): number => Date.parse(String(line?.['at']));
+
 describe('without an available replica', () => {
   test('an empty set gives 503 at once, as JSON with advice', async () => {
     await withBalancer([], async (balancer) => {
@@ -101,7 +104,6 @@ describe('an unreachable replica', () => {
           for (let turn = 0; turn < 5; turn += 1) expect((await fetch(balancer.url)).status).toBe(200);
           const [first, ...others] = await balancer.accessLog(6);
           // It is avoided for a second. On a busy machine some requests come later.
-          const msOf = (line: AccessLine | undefined): number => Date.parse(String(line?.['at']));
           const within = others.filter((line) => msOf(line) + Number(line['sent_ms']) < msOf(first) + 1_000);
           expect(within.filter(({ attempts }) => attempts !== 1)).toEqual([]);
           await balancer.link.idle();

@@ -3,12 +3,13 @@ import { withWorld } from '../../../test/support/service-world.ts';
 import { FakeProvider } from '../../providers/fake/index.ts';
 import { SvcError } from '../../shared/errors.ts';
 
+const down = async (): Promise<never> => {
+  throw new SvcError('SVC_PLACE_FAILED', 'The API server does not answer.');
+};
+
 test.each([4_200, 9_000, 15_200, 20_000])(
   'the release of an unclear ask spares the next machine, after %i ms without answers',
   async (downMs) => {
-    const down = async (): Promise<never> => {
-      throw new SvcError('SVC_PLACE_FAILED', 'The API server does not answer.');
-    };
     const calls = (['create', 'list'] as const).map((call) => vi.spyOn(FakeProvider.prototype, call).mockImplementation(down));
     try {
       await withWorld(

@@ -2,7 +2,6 @@ import { isDeepStrictEqual } from 'node:util';
 import { drainRules } from '../../domain/kubernetes/kubernetes-role.ts';
 import type { KubeDraft, KubeObject } from '../../kubernetes/kube-api.ts';
 import { pathOf, pathOfOne } from '../../kubernetes/paths.ts';
-import { rightNames } from '../../providers/kubernetes/rights.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { findAnchor, isDenied, outsideHost } from './cluster-facts.ts';
 import type { HighAvailabilityDesign, HighAvailabilitySecrets, OwnerReference } from './design.ts';
@@ -149,7 +148,8 @@ async function applyAsAllowed(object: KubeDraft, deps: KubernetesDeps): Promise<
     const reduced = withoutDrainRules(object);
     if (reduced !== undefined) {
       await apply(reduced, deps);
-      deps.onStep(`You may not grant ${rightNames(drainRules).join(', ')}: a drain will end all replicas of its node at once`);
+      const what = drainRules.flatMap(({ resources }) => resources).join(' and ');
+      deps.onStep(`You may not grant rights to ${what}: a drain will end all replicas of its node at once`);
       return;
     }
     // Without permission to read nodes, the controller works, but cannot check their free resources in advance.

@@ -35,7 +35,7 @@ function machineWith(shell: readonly string[], env: Readonly<Record<string, stri
 
 for (const { shell, tools } of shells)
   needs(tools, () => {
-    describe(shell.join(' '), () => {
+    describe(`with ${shell.join(' ')}`, () => {
       test('an existing file is read, and missing differs from unreadable', async () => {
         await withTempHome(async (dir) => {
           writeFileSync(join(dir, 'file'), 'content');
