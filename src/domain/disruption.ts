@@ -9,7 +9,7 @@ export interface Shortage {
   readonly ready: number;
   /** Of the last loss, monotonic ms. */
   readonly since: number;
-  /** Of the first loss, monotonic ms. */
+  /** Of the first loss that blocks drains, monotonic ms. */
   readonly firstAt: number;
 }
 
@@ -18,12 +18,16 @@ const patienceMs = 1_800_000;
 /** The same after the first loss: replicas may be lost again and again. */
 const longestPatienceMs = 3_600_000;
 
-/** The shortage that follows `before`; undefined: there is none. Each loss of a ready replica restarts the time. */
+/**
+ * The shortage that follows `before`; undefined: there is none. Each loss of a ready replica restarts the time. A loss in
+ * a time without a block restarts both: the drain that caused it must not end the next replica too.
+ */
 export function nextShortage(before: Shortage | undefined, replicas: ReplicaCounts, now: number): Shortage | undefined {
   const { ready, target } = replicas;
   if (ready >= target) return undefined;
-  const { since, firstAt } = before ?? { since: now, firstAt: now };
-  return { ready, since: before !== undefined && ready < before.ready ? now : since, firstAt };
+  if (before === undefined) return { ready, since: now, firstAt: now };
+  if (ready >= before.ready) return { ...before, ready };
+  return { ready, since: now, firstAt: blocks(before, now) ? before.firstAt : now };
 }
 
 /**
@@ -32,9 +36,10 @@ export function nextShortage(before: Shortage | undefined, replicas: ReplicaCoun
  */
 export function allowedDisruption({ target }: ReplicaCounts, shortage: Shortage | undefined, now: number): AllowedDisruption {
   if (target === 0) return 'any';
-  if (shortage === undefined) return 'one';
-  return now - shortage.since < patienceMs && now - shortage.firstAt < longestPatienceMs ? 'none' : 'one';
+  return shortage !== undefined && blocks(shortage, now) ? 'none' : 'one';
 }
+
+const blocks = ({ since, firstAt }: Shortage, now: number): boolean => now - since < patienceMs && now - firstAt < longestPatienceMs;
 
 interface ReplicaCounts {
   readonly ready: number;

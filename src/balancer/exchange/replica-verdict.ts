@@ -72,7 +72,7 @@ export function judgeFailure(context: BalancerContext, attempt: Attempt, reason:
 /** Counts an attempt that leaves a replica without a first byte. The replica may be busy, so this ejects nothing. */
 export function judgeStalled(context: BalancerContext, attempt: Attempt): void {
   countError(context, attempt);
-  attempt.replica.health.recordBroken(context.deadlines.now, 'hung');
+  attempt.replica.health.recordBroken(context.deadlines.machineNow, 'hung');
 }
 
 /** Counts the attempt as an error of the replica's version; later calls do nothing. */

@@ -233,7 +233,10 @@ export class StallDetector {
     if (this.#onTrial.get(slot) !== answers) this.#onTrial.delete(slot);
     if (memory?.stalledAt !== undefined && isStalled && unanswered === 0) {
       const restedMs = now - memory.stalledAt;
-      const isResting = restedMs < restMs || (restedMs < longestRestMs && this.#series.othersOf(slot) < memory.othersBeforeTrial);
+      // Without another replica of its version then, only the time counts.
+      const { othersBeforeTrial: most } = memory;
+      const isAwaited = Number.isFinite(most) && this.#series.othersOf(slot) < most;
+      const isResting = restedMs < restMs || (restedMs < longestRestMs && isAwaited);
       if (!isResting) this.#onTrial.set(slot, answers);
       return isResting;
     }

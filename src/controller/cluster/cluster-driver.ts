@@ -166,9 +166,9 @@ export class ClusterDriver {
         this.#context.log.warn({ err: error, job: job.id }, 'the ports of a job could not be opened');
       const cluster = this.#cluster;
       const run = (): Promise<void> => runClusterJob(this.#context, cluster, job, machine.provider, machine.id, this.#deployment, signal);
-      const done = this.#openPorts(job, machine, signal)
-        .catch(onError)
-        .then(run)
+      // One after the other: two jobs may name the same port.
+      await this.#openPorts(job, machine, signal).catch(onError);
+      const done = run()
         .catch((error: unknown) => this.#context.log.error({ err: error, job: job.id }, 'a job could not be followed'))
         .finally(() => this.#running.delete(job.id));
       this.#running.set(job.id, done);
@@ -215,8 +215,8 @@ export class ClusterDriver {
   /** Nothing continues on a failed machine: its jobs end as well. */
   async #fail(reason: string): Promise<void> {
     this.interrupt(false);
-    this.#ports.close();
     await Promise.all(this.#running.values());
+    this.#ports.close();
     const { store, clock } = this.#context;
     for (const job of await store.clusters.jobs(this.#cluster.name))
       if (!ended(job)) await store.clusters.updateJob(job, { state: 'FAILED', endedAt: clock.now() });

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { drainRules } from '../../domain/kubernetes/kubernetes-role.ts';
+import { drainRules, readinessRule } from '../../domain/kubernetes/kubernetes-role.ts';
 import type { KubeDraft, KubeObject } from '../../kubernetes/kube-api.ts';
 import { pathOf, pathOfOne } from '../../kubernetes/paths.ts';
 import { SvcError } from '../../shared/errors.ts';
@@ -145,25 +145,37 @@ async function applyAsAllowed(object: KubeDraft, deps: KubernetesDeps): Promise<
     await apply(object, deps);
   } catch (error) {
     if (!isDenied(error)) throw error;
-    const reduced = withoutDrainRules(object);
-    if (reduced !== undefined) {
-      await apply(reduced, deps);
-      const what = drainRules.flatMap(({ resources }) => resources).join(' and ');
-      deps.onStep(`You may not grant rights to ${what}: a drain will end all replicas of its node at once`);
-      return;
-    }
+    if (await applyWithout(object, deps)) return;
     // Without permission to read nodes, the controller works, but cannot check their free resources in advance.
     if (!isOfWholeCluster(object)) throw error;
     deps.onStep(`${object.kind} ${object.metadata.name} may not be made by you: the controller will not see what nodes have free`);
   }
 }
 
-/** A Role without the rights for drains; undefined for another object. */
-function withoutDrainRules(object: KubeDraft): KubeDraft | undefined {
+/** What the user may not be allowed to grant in a Role, and what follows. Fewest rights first. */
+const sparedRights = [
+  { spared: [readinessRule], effect: 'a pod will be ready as soon as its containers run' },
+  { spared: drainRules, effect: 'a drain will end all replicas of its node at once' },
+] as const;
+
+/** Applies a Role without optional rights that the user may not grant. False: that does not help, or it is no Role. */
+async function applyWithout(object: KubeDraft, deps: KubernetesDeps): Promise<boolean> {
   const { kind, rules } = object;
-  if (kind !== 'Role' || !Array.isArray(rules)) return undefined;
-  const left = rules.filter((rule: unknown) => !drainRules.some((one) => isDeepStrictEqual(one, rule)));
-  return left.length === rules.length ? undefined : { ...object, rules: left };
+  if (kind !== 'Role' || !Array.isArray(rules)) return false;
+  for (const { spared, effect } of sparedRights) {
+    const left = rules.filter((rule: unknown) => !spared.some((one) => isDeepStrictEqual(one, rule)));
+    if (left.length === rules.length) return false;
+    try {
+      await apply({ ...object, rules: left }, deps);
+    } catch (error) {
+      if (isDenied(error)) continue;
+      throw error;
+    }
+    const what = spared.flatMap(({ resources }) => resources).join(' and ');
+    deps.onStep(`You may not grant rights to ${what}: ${effect}`);
+    return true;
+  }
+  return false;
 }
 
 async function apply(object: KubeDraft, { api, signal }: KubernetesDeps): Promise<KubeObject> {
