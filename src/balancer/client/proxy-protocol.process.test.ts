@@ -112,7 +112,14 @@ needs('curl', () => {
           secure.destroy();
           const http2 = ['-sSk', '--http2', '--haproxy-protocol', '-w', ' %{http_version}', `https://127.0.0.1:${balancer.port}/`];
           expect((await run('curl', http2)).stdout).toBe('for 127.0.0.1 2');
-          const redirected = (await run('curl', ['-sSI', '--haproxy-protocol', `http://127.0.0.1:${httpRedirectPort}/x`])).stdout;
+          const plainHttp = ['-sSI', '--haproxy-protocol', `http://127.0.0.1:${httpRedirectPort}/x`];
+          // The balancer tries that port until it is free, independently of its endpoint.
+          const redirected = await waitFor('a redirect', () =>
+            run('curl', plainHttp).then(
+              ({ stdout }) => stdout,
+              () => undefined,
+            ),
+          );
           expect(redirected).toContain(`Location: https://127.0.0.1:${balancer.port}/x\r\n`);
           expect(await answer(httpRedirectPort, get)).toBe('reset');
         },
