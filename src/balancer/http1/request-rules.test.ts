@@ -331,6 +331,15 @@ describe('a request is accepted', () => {
 
 const ignore = (): void => undefined;
 
+/** The fault of each refused head in some pieces, and what was read of its first line. */
+function refusalsIn(pieces: readonly Buffer[], limits = defaultHeadLimits): readonly unknown[] {
+  const seen: unknown[] = [];
+  const requestFault = (fault: Fault, line?: RequestLine): void => void seen.push([fault, line]);
+  const parser = new RequestParser({ requestHead: ignore, body: ignore, requestEnd: ignore, requestFault }, limits);
+  for (const piece of pieces) parser.feed(piece, 0);
+  return seen;
+}
+
 test.each([
   ['GET /a?key=1 HTTP/1.1\r\nHost\r\n', 'GET', '/a?key=1'],
   ['GET /a HTTP/1.1\r\n\r\n', 'GET', '/a'],
@@ -344,16 +353,8 @@ test.each([
   // A request before it must leave no trace, and neither may the reads.
   for (const first of ['', 'OPTIONS /long/path/before HTTP/1.1\r\nHost: a\r\n\r\n']) {
     for (let cut = 0; cut <= bytes.length; cut += 1) {
-      const seen: unknown[] = [];
-      const sink = {
-        requestHead: ignore,
-        body: ignore,
-        requestEnd: ignore,
-        requestFault: (_: Fault, line?: RequestLine) => seen.push(line),
-      };
-      const parser = new RequestParser(sink, defaultHeadLimits);
-      for (const piece of [Buffer.from(first), bytes.subarray(0, cut), bytes.subarray(cut)]) parser.feed(piece, 0);
-      expect(seen).toEqual([{ method, target }]);
+      const seen = refusalsIn([Buffer.from(first), bytes.subarray(0, cut), bytes.subarray(cut)]);
+      expect(seen).toEqual([[expect.any(String), { method, target }]]);
     }
   }
 });
@@ -365,16 +366,8 @@ test.each([
 ])('of a head that is too large, only its own line was read: %j', (text, method, target) => {
   const bytes = Buffer.from(text);
   for (let cut = 0; cut <= bytes.length; cut += 1) {
-    const seen: unknown[] = [];
-    const sink = {
-      requestHead: ignore,
-      body: ignore,
-      requestEnd: ignore,
-      requestFault: (fault: Fault, line?: RequestLine) => seen.push(fault, line),
-    };
-    const parser = new RequestParser(sink, { ...defaultHeadLimits, headBytes: 150 });
     const before = 'GET /before HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer secret\r\n\r\n';
-    for (const piece of [Buffer.from(before), bytes.subarray(0, cut), bytes.subarray(cut)]) parser.feed(piece, 0);
-    expect(seen).toEqual(['head_too_large', { method, target }]);
+    const pieces = [Buffer.from(before), bytes.subarray(0, cut), bytes.subarray(cut)];
+    expect(refusalsIn(pieces, { ...defaultHeadLimits, headBytes: 150 })).toEqual([['head_too_large', { method, target }]]);
   }
 });

@@ -123,37 +123,27 @@ test('one request marks an ejected silent replica, in addition to the half passe
   expect(pass(3_000)).toEqual([0, 1]);
 });
 
+/** A replica at which one request waits. */
+const waiting: ReplicaActivity = {
+  slot: 0,
+  version: 1,
+  hung: 0,
+  allHung: 0,
+  unanswered: 1,
+  silentSince: 0,
+  answers: 1,
+  usualMs: 0,
+  isEjected: false,
+  isStalled: false,
+};
+
 test('silence is long after four times the usual time, and at least a second', () => {
-  const waiting = {
-    slot: 0,
-    version: 1,
-    hung: 0,
-    allHung: 0,
-    unanswered: 1,
-    silentSince: 0,
-    answers: 1,
-    usualMs: 0,
-    isEjected: false,
-    isStalled: false,
-  };
   expect([silenceOf(waiting, 0, 999), silenceOf(waiting, 0, 1_000)]).toEqual(['none', 'long']);
   expect([silenceOf(waiting, 2_000, 7_999), silenceOf(waiting, 2_000, 8_000)]).toEqual(['noticeable', 'long']);
   expect(silenceOf({ ...waiting, unanswered: 0 }, 0, 60_000)).toBe('none');
 });
 
 test('requests at a hung replica fail later while no other replica serves', () => {
-  const waiting = {
-    slot: 0,
-    version: 1,
-    hung: 0,
-    allHung: 0,
-    unanswered: 1,
-    silentSince: 0,
-    answers: 1,
-    usualMs: 50,
-    isEjected: false,
-    isStalled: false,
-  };
   expect([999, 1_000].map((now) => isGivenUp(waiting, 50, now, true))).toEqual([false, true]);
   expect([14_999, 15_000].map((now) => isGivenUp(waiting, 50, now, false))).toEqual([false, true]);
   expect(isGivenUp(waiting, 5_000, 19_999, false)).toBe(false);
