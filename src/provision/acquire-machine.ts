@@ -137,6 +137,8 @@ type Outcome = { readonly given: AcceptedMachine } | { readonly error: unknown }
 class Search {
   readonly #request: MachineRequest;
   readonly #failures: BootFailures;
+  /** Ends the release of machines that an unclear ask may have made, by key. */
+  readonly #unclear = new Map<string, AbortController>();
   readonly #outcomes: Outcome[] = [];
   #providers: readonly ProviderState[] = [];
   #candidates: readonly MachineCandidate[] = [];
@@ -265,6 +267,8 @@ class Search {
       if (this.#isOver) return history.trialEnded(key, offer, clock.now());
       const spec = this.#request.spec(candidate);
       const kindKey = this.#failures.rounds.keyOf(key, offer);
+      // The repeated ask gets the machine of the unclear one, so nothing may release it any more.
+      this.#unclear.get(kindKey)?.abort();
       const tagged = { ...spec, tags: { ...spec.tags, 'svc-key': kindKey } };
       const answer = await requestMachine({ provider, offer, spec: tagged, key: kindKey }, clock, background);
       isKept = await this.#take(answer, { provider, offer, alternative: candidate.alternative, askedAt }, kindKey);
@@ -300,9 +304,9 @@ class Search {
     if (!unclear) history.trialEnded(key, offer, clock.now());
     history.refused(offer, refused, clock.now());
     if (unclear) {
-      // The release removes every machine with this key, so the next ask must not get one.
-      this.#failures.rounds.next(offer);
-      history.keepBusy(releaseMachine(provider, { key: kindKey }, clock, background));
+      const { controller, unlink } = linkedController(background);
+      this.#unclear.set(kindKey, controller);
+      history.keepBusy(releaseMachine(provider, { key: kindKey }, clock, controller.signal).finally(unlink));
     }
     const until = refusalOf(offer, history.memory.refusals, clock.now())?.until ?? clock.now();
     if (this.#isOver) return false;

@@ -9,7 +9,7 @@ export function askKey(key: string, offer: Kind, round = 0): string {
   return round === 0 ? base : `${base}-${round}`;
 }
 
-/** The keys of one search. A key is not used again after a machine with it was terminated, or is about to be. */
+/** The keys of one search. A key is not used again after a machine with it was terminated. */
 export class AskRounds {
   readonly #rounds = new Map<string, number>();
 
