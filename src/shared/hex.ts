@@ -16,3 +16,8 @@ export function fingerprint(text: string): string {
 export function shortFingerprint(value: unknown): string {
   return fingerprint(JSON.stringify(value)).slice(0, 10);
 }
+
+/** A number from 0 to `count` - 1 that follows from a text: other texts probably get others. `count`: up to 2^32. */
+export function numberOf(text: string, count: number): number {
+  return createHash('sha256').update(text).digest().readUInt32BE() % count;
+}

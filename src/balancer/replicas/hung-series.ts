@@ -64,7 +64,7 @@ interface Series {
  * the chance that one hangs here, and a series of n has this chance to the power of n.
  *
  * Turns can bind them all the same: one client of three replicas sends each third request to the same one. So the series
- * counts anew when new requests first go to other replicas: then they get such requests too. Pure.
+ * starts again when new requests first go to other replicas: then they get such requests too. Pure.
  */
 export class HungSeries {
   readonly #series = new Map<number, Series>();
@@ -115,7 +115,7 @@ const none: Outcomes = { answers: 0, hung: 0 };
 
 const plus = (a: Outcomes, b: Outcomes): Outcomes => ({ answers: a.answers + b.answers, hung: a.hung + b.hung });
 
-/** The outcomes between two moments. A slot that another replica has taken over begins anew. */
+/** The outcomes between two moments. A slot that another replica has taken over begins again. */
 function stepFrom(last: HungCounts | undefined, now: HungCounts): Outcomes {
   if (last === undefined) return none;
   return { answers: Math.max(0, (now.answers - last.answers) | 0), hung: Math.max(0, (now.allHung - last.allHung) | 0) };

@@ -1,18 +1,17 @@
-import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import type { Remote } from '../../remote/remote.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { hasErrno, messageOf } from '../../shared/errors.ts';
+import { numberOf } from '../../shared/hex.ts';
+import { programPorts } from '../../shared/program-ports.ts';
 import type { Logger } from '../../shared/log.ts';
 import { dialReplica } from '../../shared/system/dial.ts';
 import { passOn } from '../../shared/system/pass-on.ts';
 
 const dialMs = 5_000;
 
-/** Below the ranges for ephemeral ports and for the endpoints of services. */
-const firstPort = 20_000;
-const portCount = 9_000;
+const { first: firstPort, count: portCount } = programPorts;
 const attempts = 20;
 
 type ClusterRemote = Pick<Remote, 'baseDir' | 'localPath' | 'address'>;
@@ -66,7 +65,7 @@ export class ClusterPorts {
         (error: unknown) => log.info({ reason: messageOf(error), port }, 'a connection could not be passed on to a cluster'),
       );
     });
-    const first = createHash('sha256').update(`${key}/${port}`).digest().readUInt32BE() % portCount;
+    const first = numberOf(`${key}/${port}`, portCount);
     for (let attempt = 0; attempt < attempts; attempt += 1) {
       const own = firstPort + ((first + attempt) % portCount);
       server.listen({ host: '127.0.0.1', port: own, exclusive: true });

@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto';
 import { createServer } from 'node:net';
 import { getuid } from 'node:process';
 import { edgeProxyEndpoints } from '../../domain/edge-proxy/edge-proxy.ts';
 import type { LoadBalancerSpec } from '../../domain/load-balancer.ts';
+import { numberOf } from '../../shared/hex.ts';
 import { hasErrno, SvcError } from '../../shared/errors.ts';
 import { shellQuote } from '../../remote/shell-quote.ts';
 import { describeClaim, type PortClaim } from './port-claims.ts';
@@ -15,7 +15,7 @@ export const lastEndpointPort = 32_767;
 /** First port that a home tries. Homes start at different numbers, which makes conflicts rare. */
 export function firstPortOf(home: string): number {
   const range = lastEndpointPort - firstEndpointPort + 1;
-  return firstEndpointPort + (createHash('sha256').update(home).digest().readUInt32BE() % range);
+  return firstEndpointPort + numberOf(home, range);
 }
 
 /** Whether a listener can be opened on this port now. */

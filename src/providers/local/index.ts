@@ -7,6 +7,7 @@ import { type Gpu, describeGpus, matchingGpus } from '../../domain/gpus.ts';
 import type { Resources } from '../../domain/task.ts';
 import { LocalRemote } from '../../remote/local.ts';
 import type { Remote } from '../../remote/remote.ts';
+import { programPorts } from '../../shared/program-ports.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { randomHex } from '../../shared/hex.ts';
 import {
@@ -270,9 +271,7 @@ function whyNotIsolated({ isForced, refused }: IsolationChoice): string {
   return isForced || why === undefined ? 'isolation is turned off on this computer' : `this computer cannot isolate them (${why})`;
 }
 
-/** Below the ranges for ephemeral ports and for svc's endpoints. */
-const firstPort = 20_000;
-const portCount = 9_000;
+const { first: firstPort, count: portCount } = programPorts;
 const attempts = 100;
 
 /** Another process may take the port before the program does; then the program reports that. */

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { limitsConf } from '../../remote/isolation/limits.ts';
+import { programPorts } from '../../shared/program-ports.ts';
 import { programFile } from '../../shared/program-files.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { randomHex } from '../../shared/hex.ts';
@@ -181,9 +182,7 @@ function allotGpus({ accelerator }: Offer, { facts, machines }: Pick<HostState, 
   return free.slice(0, accelerator.count).map(({ index }) => index);
 }
 
-/** Below the ranges for ephemeral ports and for svc's endpoints. */
-const firstPort = 20_000;
-const portCount = 9_000;
+const { first: firstPort, count: portCount } = programPorts;
 
 interface AllottedPorts {
   readonly ports: readonly number[];

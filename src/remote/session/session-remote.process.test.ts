@@ -91,6 +91,21 @@ describe.each([
   });
 });
 
+/** Watches a file; `calls`: how often it was reported so far. */
+function watchFile(machine: SessionMachine, file: string) {
+  let calls = 0;
+  const over = new AbortController();
+  const report = (): void => {
+    calls += 1;
+  };
+  const watching = watchRemoteFile(() => Promise.resolve(machine), file, report, systemClock, over.signal);
+  const end = async (): Promise<void> => {
+    over.abort();
+    await watching;
+  };
+  return { calls: () => calls, end };
+}
+
 /** What is `tail` on a machine; undefined: this computer's. */
 const tails: readonly { readonly name: string; readonly tail: string | undefined; readonly tools: readonly Tool[] }[] = [
   { name: 'the tail of this computer', tail: undefined, tools: [] },
@@ -104,23 +119,15 @@ for (const { name, tail, tools } of tails)
       await withTempHome(async (dir) => {
         if (tail !== undefined) writeFileSync(join(dir, 'tail'), `#!/bin/sh\n${tail}\n`, { mode: 0o755 });
         const machine = shellMachine(['sh'], tail === undefined ? {} : { PATH: `${dir}${delimiter}${process.env['PATH']}` });
-        const [file, over] = [join(dir, 'folder/status'), new AbortController()];
-        let calls = 0;
-        const watching = watchRemoteFile(
-          () => Promise.resolve(machine),
-          file,
-          () => (calls += 1),
-          systemClock,
-          over.signal,
-        );
+        const file = join(dir, 'folder/status');
+        const watch = watchFile(machine, file);
         for (const content of ['one', 'two', 'two', undefined, 'three']) {
-          const before = calls;
+          const before = watch.calls();
           if (content === undefined) rmSync(file);
           else await writeRemoteFile(machine, file, content, 0o600);
-          await waitFor(`a call after the change to ${content}`, () => calls > before);
+          await waitFor(`a call after the change to ${content}`, () => watch.calls() > before);
         }
-        over.abort();
-        await watching;
+        await watch.end();
         // Watching began once, whatever tail there is.
         expect(machine.requests.filter(({ argv }) => argv.join(' ').includes('tail')).length).toBe(1);
       });
@@ -129,29 +136,21 @@ for (const { name, tail, tools } of tails)
 
 test('watching a file starts no process after its beginning', async () => {
   await withTempHome(async (dir) => {
-    const [file, over] = [join(dir, 'status'), new AbortController()];
+    const file = join(dir, 'status');
     const machine = shellMachine(['sh'], { SVC_TEST_WATCH: dir });
     writeFileSync(file, 'one');
-    let calls = 0;
-    const watching = watchRemoteFile(
-      () => Promise.resolve(machine),
-      file,
-      () => (calls += 1),
-      systemClock,
-      over.signal,
-    );
-    await waitFor('the first report', () => calls > 0);
+    const watch = watchFile(machine, file);
+    await waitFor('the first report', () => watch.calls() > 0);
     const before = processesOf(dir);
     expect(before.map(({ command }) => command)).toContainEqual(expect.stringMatching(/^tail /));
     for (const content of ['two', 'three']) {
-      const seen = calls;
+      const seen = watch.calls();
       await writeRemoteFile(machine, file, content, 0o600);
-      await waitFor(`a call after the change to ${content}`, () => calls > seen);
+      await waitFor(`a call after the change to ${content}`, () => watch.calls() > seen);
     }
     await waitFor('the writers to end', () => processesOf(dir).length === before.length);
     expect(processesOf(dir)).toEqual(before);
-    over.abort();
-    await watching;
+    await watch.end();
     await waitFor('the tail to end', () => processesOf(dir).length === 0, { describe: () => processesOf(dir) });
   });
 });
